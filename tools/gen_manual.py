@@ -248,6 +248,7 @@ _hakmem() {{
 complete -F _hakmem hakmem
 """
 EXTRA = {"run": "$(compgen -c -- \"$word\")", "options": "$(_hakmem_pids) {options}", "docs": "{pages}",
+         "tell": "$(_hakmem_pids) trim flush reset rate option",
          "enable": "$(systemctl list-unit-files --type=service --no-legend 2>/dev/null | awk '{{ print $1 }}')"}
 PIDS = ("top", "stats", "explain", "map", "check", "profile", "tell")
 
@@ -275,9 +276,9 @@ def zsh(words, facts):
               "case $words[2] in"]
     for command, options in words.items():
         more = {"run": "; _command_names -e", "options": f"; compadd -- {facts['options']}",
-                "docs": f"; compadd -- {facts['pages']}"}.get(command, "")
+                "docs": f"; compadd -- {facts['pages']}", "tell": "; compadd -- trim flush reset rate option"}.get(command, "")
         if command in PIDS:
-            more = "; compadd -- ${(f)\"$(hakmem ps 2>/dev/null | awk '$1 ~ /^[0-9]+$/ { print $1 }')\"}"
+            more += "; compadd -- ${(f)\"$(hakmem ps 2>/dev/null | awk '$1 ~ /^[0-9]+$/ { print $1 }')\"}"
         lines.append(f"{command}) compadd -- {' '.join(options) or '--help'}{more} ;;")
     return "\n".join([*lines, "esac", ""])
 

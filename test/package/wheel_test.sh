@@ -45,7 +45,7 @@ import os
 import subprocess
 import sys
 import hakmem
-hakmem.enable(options="profile_rate:16384,control:@hakmem-%p", functions=True)
+hakmem.enable(options="profile_rate:16384,observable:1", functions=True)
 kept = []
 def remember():
     kept.append(bytes(1000))

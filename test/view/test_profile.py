@@ -211,6 +211,20 @@ def test_rates_are_of_the_time_that_it_sampled():
     assert rates(found, before) == [profile_report.NONE]
 
 
+def test_difference_to_another_run_has_no_rate_of_the_time_between():
+    old, new = made(Load([Truth([0x1100], 4096, 10_000)])), made(Load([Truth([0x1100], 4096, 30_000)]), seed=2)
+    old.time, old.pid = new.time - 10, 1
+
+    def rate() -> str:
+        report = profile_report.make(Named(new, has_symbols=False), "it", "diff", old)
+        return report.rows[0].cells[report.columns.index("Alloc")]
+    assert rate().startswith(("1.9", "2.0"))  # 117 MiB since its start, a minute ago
+    old.pid = new.pid
+    assert rate().startswith(("7.", "8."))  # 78 MiB in the ten seconds between
+    new.is_whole = False
+    assert rate() == profile_report.NONE
+
+
 def test_growth_that_no_site_has_is_told():
     """The library counts all of it, also while sampling was off."""
     old = made(Load([Truth([0x1100], 4096, 10_000)]))

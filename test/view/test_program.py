@@ -154,6 +154,16 @@ def test_signals_are_passed_on(run):
     assert child.returncode == 5, error
 
 
+def test_signals_that_are_ignored_stay_so(run):
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        done = run("map", "--", "sh", "-c", "kill -HUP $$; echo lives")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert done.returncode == 0 and done.stdout.startswith("lives\n")
+
+
 def test_signal_before_the_program_runs(run):
     """It came before the handlers were set, once, and ended the tool while the program went on."""
     child = run("map", "--", "sh", "-c", WAITS, before="kill -TERM $PPID; sleep 0.3", wait=False)

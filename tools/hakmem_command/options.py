@@ -57,7 +57,7 @@ def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, 
         raise observer.forbidden(pid)
     if process.has_overwritten_environment(pid):
         return {}, UNKNOWN
-    return of_environment(environment, profiles), "from its environment at start"
+    return of_environment(environment, profiles), "from its environment at start; what the program sets itself is not seen"
 
 
 def _wrapped(text: str, indent: int, width: int) -> list[str]:
@@ -89,10 +89,10 @@ def render(options: list[Option], width: int) -> list[str]:
 def _differences(changed: dict[str, tuple[str, str]], options: list[Option], title: str, width: int) -> list[str]:
     defaults = {one.name: one.default.strip("`") for one in options}
     if title.endswith(UNKNOWN):
-        return [title, ""]
+        return [*textwrap.wrap(title, width), ""]
     if not changed:
-        return [f"{title}: all options have their defaults", ""]
-    lines, wide = [f"{title}: other than the default"], max(map(len, changed))
+        return [*textwrap.wrap(f"{title}: all options have their defaults", width), ""]
+    lines, wide = textwrap.wrap(f"{title}: other than the default", width), max(map(len, changed))
     for key, (value, who) in sorted(changed.items()):
         known = f"default {defaults[key] if defaults[key] != 'empty' else '-'}" if key in defaults else "no option of this version"
         lines += textwrap.wrap(f"  {key:<{wide}}  {value or '-':<9} {known}; from {who}", width,

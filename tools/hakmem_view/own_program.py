@@ -73,7 +73,8 @@ def _wait(child: subprocess.Popen, look: Optional[Look]) -> int:
 
 
 def _start_and_wait(command: list, environment: dict[str, str], look: Optional[Look]) -> tuple[int, int]:
-    """Its PID and status, negative if it is a signal's number; signals for us are for it, from before it starts. The keyboard's reach it anyway."""
+    """Its PID and status, negative if it is a signal's number. Signals for us are for it, from before it starts; the keyboard's
+    reach it anyway."""
     child: Optional[subprocess.Popen] = None
     early: list[int] = []
 
@@ -82,8 +83,9 @@ def _start_and_wait(command: list, environment: dict[str, str], look: Optional[L
             early.append(number)
         else:
             child.send_signal(number)
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    wanted = {**dict.fromkeys(PASSED_ON, pass_on), signal.SIGINT: lambda *_: None}
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()
+              if signal.getsignal(number) is not signal.SIG_IGN}  # what we ignore it ignores, too (nohup)
     try:
         child = subprocess.Popen(command, env=environment)
         for number in early:

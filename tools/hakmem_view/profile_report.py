@@ -88,7 +88,7 @@ def _add_rates(rows: list[Row], found: Profile, since: Optional[Profile]) -> flo
     if since is not None and since.is_on:
         of = {id(one.site): one.allocated for one in difference(since, found)}
         for row in rows:
-            row.allocated = row.growth.allocated if row.growth else of[id(row.site)]
+            row.allocated = of.get(id(row.site), 0.0)
         return max(0.0, found.time - since.time)
     for row in rows:
         row.allocated = row.site.alloc.bytes
@@ -190,16 +190,15 @@ def _rows(found: Profile, mode: str, before: Optional[Profile]) -> list[Row]:
     return sorted(kept, key=lambda row: -row.value)
 
 
-def _grown(before: Profile, found: Profile, rows: list[Row]) -> list[str]:
-    """The growth that the library counts, and what of it no site has."""
-    said = [f"Growth is that of {duration(max(0.0, found.time - before.time))}."]
+def _without_site(before: Profile, found: Profile, rows: list[Row]) -> list[str]:
+    """What of the growth that the library counts no site has."""
     if before.exact_bytes is None or found.exact_bytes is None:
-        return said
+        return []
     exact, known = found.exact_bytes - before.exact_bytes, sum(row.growth.bytes for row in rows if row.growth)
-    if exact - known > LIKELY * math.hypot(before.sigma, found.sigma) and exact > 0:
-        said.append(f"The library counts {size(exact)} more in use, of which {size(exact - known)} are at no site: they were "
-                    "allocated while sampling was off (--keep leaves it on).")
-    return said
+    if exact <= 0 or exact - known <= LIKELY * math.hypot(before.sigma, found.sigma):
+        return []
+    return [f"The library counts {size(exact)} more in use, of which {size(exact - known)} are at no site: they were allocated "
+            "while sampling was off (--keep leaves it on)."]
 
 
 def nothing(found: Profile, mode: str) -> str:
@@ -223,14 +222,16 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
         shown = rows[:most - low] + rows[len(rows) - low:]
     columns = list(kind.columns)
     if kind.has_rate:
-        columns.insert(3, rate_column(_add_rates(shown, found, before or since)))
+        is_same = before is not None and before.pid == found.pid and found.is_whole  # of another run times mean nothing
+        columns.insert(3, rate_column(_add_rates(shown, found, since or (before if is_same else None))))
     for row in shown:
         row.cells = [cell(row) for _, cell in columns]
         row.where, row.chain = named.where(row.site), named.chain(row.site)
     left = sum(row.value for row in rows) - sum(row.value for row in shown)
     lines = head(found, title)
     if before is not None:
-        lines += _grown(before, found, rows)
+        lines.append(f"Growth is that of {duration(max(0.0, found.time - before.time))}.")
+        lines += _without_site(before, found, rows) if mode == "diff" else []
     if mode == "peak" and found.peak_bytes:
         lines.append(f"The peak was {size(found.peak_bytes)}, {duration(max(0.0, found.time - found.peak_time))} before.")
     if not rows:
