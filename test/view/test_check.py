@@ -7,10 +7,12 @@ import sys
 
 import leaky
 import pytest
-from test_real import LIBRARY, ROOT
+from test_observer import core_file
+from test_real import LIBRARY, OBSERVED, ROOT
 
 from hakmem_command import check, foreign, main
 from hakmem_view.errors import ViewError
+from hakmem_view.installed import own_version
 
 pytestmark = leaky.COMPILER
 GIVES = "#include <stdlib.h>\nvoid *mallocx(size_t size, int flags) { (void)flags; return malloc(size); }\n" \
@@ -78,6 +80,18 @@ def test_process_with_a_filter_of_system_calls(started, tmp_path, capsys, monkey
     subprocess.run(["cc", "-O1", "-o", tmp_path / "sandboxed", leaky.PROGRAMS / "sandboxed.c"], check=True)
     one = started([tmp_path / "sandboxed"], LD_PRELOAD=str(LIBRARY))
     assert "filter   a seccomp filter: ./hakmem profile leaves it alone" in said(one.pid, capsys, monkeypatch)
+
+
+@OBSERVED
+def test_core_file_says_which_library_served_it(program, started, capsys, tmp_path):
+    one = started([program], LD_PRELOAD=str(LIBRARY))
+    core_file.write(one.pid, tmp_path / "core")
+    assert main.run(["check", str(tmp_path / "core")]) == 0
+    text = capsys.readouterr().out
+    assert f"process  {one.pid} (program)\n" in text and "library  " in text and f"version  {own_version()}, " in text
+    (tmp_path / "core").write_text("no core file", encoding="ascii")
+    with pytest.raises(ViewError, match="is no core file"):
+        main.run(["check", str(tmp_path / "core")])
 
 
 def test_process_that_may_not_be_read_says_what_gives_the_right(monkeypatch):

@@ -27,7 +27,7 @@ MOST = 64 << 10  # letters of it
 
 
 def words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", metavar="PID")
+    parser.add_argument("pid", metavar="PID|CORE")
     parser.add_argument("--json", action="store_true")
 
 
@@ -129,14 +129,18 @@ def _described(pid: int) -> dict:
     return found
 
 
+def _rows(where: observer.Observed) -> dict[str, str]:
+    rows = where.read("check", seconds=SECONDS).decode("utf-8", "replace").splitlines()
+    return {name: process.plain(text) for name, _, text in (row.partition(": ") for row in rows)}
+
+
 def _observed(pid: int) -> dict[str, str]:
     """Whether it is asked for memory, and what cannot be read of it."""
     try:
-        rows = observer.find(str(pid)).read("check", seconds=SECONDS).decode("utf-8", "replace").splitlines()
+        rows = _rows(observer.find(str(pid)))
     except ViewError as error:
         return {"serves": "", "not_read": str(error)}
-    lines = dict(row.partition(": ")[::2] for row in rows)
-    return {"serves": process.plain(lines.get("serves", "")), "not_read": process.plain(lines.get("not read", ""))}
+    return {"serves": rows.get("serves", ""), "not_read": rows.get("not read", "")}
 
 
 def _hint(pid: int) -> Optional[str]:
@@ -156,7 +160,19 @@ def _pid(word: str) -> int:
     return int(word)
 
 
+def _core(path: str, is_json: bool) -> int:
+    """What is known of a core file: the observer says it."""
+    found = _rows(observer.find(path))
+    if is_json:
+        print(json.dumps({"schema": 1, "core": path, **found}, indent=1))
+    else:
+        print("\n".join(f"{name:<9}{text}" for name, text in found.items()))
+    return 0
+
+
 def run(_: str, given: argparse.Namespace) -> int:
+    if os.path.isfile(given.pid) and not given.pid.isdigit():
+        return _core(given.pid, given.json)
     given.pid = _pid(given.pid)
     found = _described(given.pid)
     if given.json:
