@@ -5,6 +5,7 @@
 A path counts from the top of the repository, from src/, or from the document's own folder. Patterns
 (`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol.
 Each kind of src/base/check.h is a row of a table of docs/security.md, with its text in the second column.
+Each list of test/life/library_calls.h, and no other, is a row of the table of system calls in docs/worst-cases.md.
 """
 import argparse
 import glob
@@ -21,6 +22,9 @@ PATH = re.compile(r"^(?:\./)?[\w.*{},-]+(?:/[\w.*{},-]+)*/?$")
 SYMBOL = re.compile(r"\bhak_\w+\*?")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 NAMES = re.compile(r"\b(?:hak|HAK)_\w+")
+CALLS = re.compile(r"^/\* (.+) \*/\n#define CALLS_\w+ (.+)$", re.M)
+CALL = re.compile(r"\bSYS_(\w+)")
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 KINDS = re.compile(r"^#define HAK_FATAL_KINDS\(X\)(.*?)\n\n", re.M | re.S)
 KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
 
@@ -116,6 +120,25 @@ def check_kinds(root, errors):
                if (name, text) not in said]
 
 
+def check_calls(root, errors):
+    header, page = os.path.join(root, "test/life/library_calls.h"), os.path.join(root, "docs/worst-cases.md")
+    if not os.path.exists(header):
+        return
+    with open(header, encoding="utf-8") as file:
+        lists = {when: set(CALL.findall(calls)) for when, calls in CALLS.findall(file.read())}
+    with open(page, encoding="utf-8") as file:
+        table = file.read().partition("| When | Calls |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = {}
+    for line in table.splitlines():
+        when, calls = line.strip("| ").split(" | ")
+        rows[LINKED.sub(r"\1", when).replace("`", "")] = set(CODE.findall(calls))
+    if not lists:
+        errors.append("test/life/library_calls.h: no list of calls")
+    errors += [f"docs/worst-cases.md: the calls of '{when}' are {', '.join(sorted(rows.get(when, ()))) or 'missing'}, in "
+               f"test/life/library_calls.h {', '.join(sorted(lists.get(when, ()))) or 'missing'}"
+               for when in sorted(lists.keys() | rows.keys()) if lists.get(when) != rows.get(when)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -125,6 +148,7 @@ def main():
     for path in documents:
         check(root, path, symbols, files, errors)
     check_kinds(root, errors)
+    check_calls(root, errors)
     if errors:
         print("\n".join("check_docs: " + e for e in errors), file=sys.stderr)
         sys.exit(1)

@@ -41,4 +41,19 @@ done
 for bad in '| A | text of a | x |' '| A | text | x |\n| B | text | x |' '| A | text of a | text |\n| B | x |'; do
     refuses '' "$bad"
 done
+
+mkdir -p "$work/test/life"
+printf '/* one */\n#define CALLS_A SYS_a, SYS_b\n/* two */\n#define CALLS_B SYS_c\n' >"$work/test/life/library_calls.h"
+check() { # ROWS of the table of docs/worst-cases.md
+    rm -f "$work/src/base/check.h"
+    printf '# Page\n\n| When | Calls |\n|---|---|\n%b\n\nText.\n' "$1" >"$work/docs/worst-cases.md"
+    check_page 'None.'
+}
+# shellcheck disable=SC2016
+accepts '| one | `b`; `a` at times |\n| [two](page.md) | `c` |'
+# shellcheck disable=SC2016
+for bad in '| one | `a`, `b` |' '| one | `a` |\n| two | `c` |' '| one | `a`, `b`, `d` |\n| two | `c` |' \
+    '| one | `a`, `b` |\n| two | `c` |\n| three | `c` |'; do
+    refuses '' "$bad"
+done
 exit $failed

@@ -11,7 +11,7 @@
 
 #include "thread/block.h"
 
-enum { SANDBOX_CALLS_MOST = 64 };
+enum { SANDBOX_CALLS_MOST = 320 };
 
 static void sandbox_report_call(int signal_number, siginfo_t *info, void *context) {
     (void)signal_number;
