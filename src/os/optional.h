@@ -103,8 +103,8 @@ extern const size_t hak_os_signal_bytes;
 hak_os_registers_t hak_os_signal_registers(uintptr_t record);
 
 /* --- hardened builds only --------------------------------------------------------------------- */
-/* Makes OS pages of our data read-only for good: with mseal not even mprotect changes them
- * again. */
+/* Makes OS pages of our data read-only for good: with mseal, for which the process may have no
+ * filter of system calls, not even mprotect changes them again. */
 bool hak_os_seal(void *base, size_t bytes);
 /* Leaves a random distance to existing mappings; the next ones follow below it. */
 void hak_os_scatter(void);
