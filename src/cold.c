@@ -32,6 +32,7 @@
 #include "guard/report.c"
 
 #include "profile/copy.c"
+#include "profile/heap.c"
 #include "profile/json.c"
 #include "profile/leaks.c"
 #include "profile/pprof.c"

@@ -7,6 +7,6 @@ command -v clang-format >/dev/null || {
     echo "skipped: clang-format is not installed"
     exit 77
 }
-find src include test bench lang tools observe -type f \
+find src include test bench lang tools observe tcmalloc -type f \
     \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp' \) -print0 2>/dev/null |
     xargs -0 clang-format --dry-run -Werror

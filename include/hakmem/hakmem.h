@@ -131,6 +131,8 @@ void hak_heap_map(int fd) HAK_NOTHROW;
  * ends with the option profile_rate: hak_option_set("profile_rate", "512k"), or "0".
  * `hakmem docs profiling` explains the figures. */
 void hak_profile_json(int fd) HAK_NOTHROW;
+/* The same as text that pprof reads, without what other profiles lack. */
+void hak_profile_heap(int fd) HAK_NOTHROW;
 
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;

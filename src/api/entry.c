@@ -83,6 +83,10 @@ HAK_EXPORT void hak_profile_json(int fd) {
     hak_stat_print(HAK_REPORT_PROFILE, fd);
 }
 
+HAK_EXPORT void hak_profile_heap(int fd) {
+    hak_stat_print(HAK_REPORT_HEAP, fd);
+}
+
 enum { OPTION_VALUE_BYTES = 257 /* longest value and a zero: none is cut */ };
 
 HAK_EXPORT int hak_option_get(const char *name, char *value, size_t bytes) {

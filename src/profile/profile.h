@@ -59,5 +59,7 @@ typedef struct hak_profile_exact {
 void hak_profile_write_json(const hak_sink_t *sink, const hak_profile_exact_t *exact);
 void hak_profile_write_leaks(const hak_sink_t *sink);
 void hak_profile_write_pprof(const hak_sink_t *sink);
+/* As text for pprof, or for jeprof. */
+void hak_profile_write_heap(const hak_sink_t *sink, bool is_jemalloc);
 
 #endif

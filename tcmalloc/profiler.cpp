@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gperftools' heap profiler, on hakmem's sampler. */
+#include "extension.hpp"
+
+#include <hakmem/hakmem.h>
+#include <hakmem/jemalloc.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace {
+
+enum { PATH_BYTES = 1024 };
+std::mutex prefix_lock;
+char prefix[PATH_BYTES]; /* of files; [prefix_lock] */
+unsigned files;          /* [prefix_lock] */
+
+bool is_sampling() {
+    char rate[32] = "";
+    return hak_option_get("profile_rate", rate, sizeof rate) == 0 && std::strcmp(rate, "0") != 0;
+}
+
+/* As long as the library is there. */
+void dump(const char *reason) {
+    char path[PATH_BYTES + 16];
+    {
+        const std::lock_guard<std::mutex> guard(prefix_lock);
+        if (prefix[0] == '\0') {
+            return;
+        }
+        std::snprintf(path, sizeof path, "%s.%04u.heap", prefix, ++files);
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        std::fprintf(stderr, "hakmem: %s: %m (heap profile: %s)\n", path, reason);
+        return;
+    }
+    hak_profile_heap(fd);
+    close(fd);
+}
+
+void start(const char *name) {
+    const std::lock_guard<std::mutex> guard(prefix_lock);
+    std::snprintf(prefix, sizeof prefix, "%s", name);
+    if (!is_sampling()) {
+        hak_option_set("profile_rate", "512k");
+    }
+}
+
+/* HEAPPROFILE: from start to exit. */
+struct whole_run {
+    bool is_on = false;
+    whole_run() {
+        const char *name = secure_getenv("HEAPPROFILE");
+        if (name != nullptr && name[0] != '\0') {
+            is_on = true;
+            start(name);
+        }
+    }
+    ~whole_run() {
+        if (is_on && is_sampling()) {
+            dump("exiting");
+        }
+    }
+} whole;
+
+} // namespace
+
+std::string tc_heap_profile() {
+    std::string text;
+    int fd = is_sampling() ? memfd_create("heap", MFD_CLOEXEC) : -1;
+    if (fd >= 0) {
+        hak_profile_heap(fd);
+        char piece[4096];
+        ssize_t length;
+        for (off_t at = 0; (length = pread(fd, piece, sizeof piece, at)) > 0; at += length) {
+            text.append(piece, static_cast<std::size_t>(length));
+        }
+        close(fd);
+    }
+    return text;
+}
+
+extern "C" {
+
+TC_EXPORT void HeapProfilerStart(const char *name) {
+    if (name != nullptr) {
+        start(name);
+    }
+}
+
+TC_EXPORT int IsHeapProfilerRunning() {
+    return is_sampling();
+}
+
+TC_EXPORT void HeapProfilerStop() {
+    hak_option_set("profile_rate", "0");
+}
+
+TC_EXPORT void HeapProfilerDump(const char *reason) {
+    if (is_sampling()) {
+        dump(reason);
+    }
+}
+
+TC_EXPORT char *GetHeapProfile() {
+    return strdup(tc_heap_profile().c_str());
+}
+}
