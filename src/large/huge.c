@@ -74,9 +74,10 @@ static bool huge_unguard(char *base, size_t bytes) {
     return !HAK_HARDEN || hak_os_commit(base + bytes - HAK_HUGE_GUARD_BYTES, HAK_HUGE_GUARD_BYTES);
 }
 
-/* Under HAK_LOCK_HUGE; false: metadata ran out. */
-static bool huge_record(char *base, size_t bytes, ptrdiff_t shift, uint32_t *index) {
-    hak_huge_t *record = hak_huge_record_make(index);
+/* Under HAK_LOCK_HUGE; false: metadata ran out. The guard is still to be made. */
+static bool huge_record(char *base, size_t bytes, ptrdiff_t shift) {
+    uint32_t index;
+    hak_huge_t *record = hak_huge_record_make(&index);
     if (record == NULL) {
         return false;
     }
@@ -87,24 +88,19 @@ static bool huge_record(char *base, size_t bytes, ptrdiff_t shift, uint32_t *ind
     hak_huge_cache_note_use(bytes, 0);
     hak_single_writer_add(&hak_huge_state.in_use_count, 1);
     hak_single_writer_add(&hak_huge_state.moved_count, shift != 0);
+    hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE); /* MAP-6 */
     return true;
 }
 
-static void huge_begin(char *base, size_t bytes, uint32_t index) {
-    huge_guard(base, bytes);
-    hak_pagemap_set(base, 1, index << 8 | HAK_KIND_HUGE);
-}
-
 bool hak_huge_register(char *base, size_t bytes, ptrdiff_t shift) {
-    uint32_t index;
     if (!hak_pagemap_prepare(base, bytes)) {
         return false;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool has_record = huge_record(base, bytes, shift, &index);
+    bool has_record = huge_record(base, bytes, shift);
     hak_lock_release(HAK_LOCK_HUGE);
     if (has_record) {
-        huge_begin(base, bytes, index);
+        huge_guard(base, bytes);
     }
     return has_record;
 }
@@ -143,10 +139,9 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     bytes = bytes == 0 ? HAK_UNIT_BYTES : hak_align_up(bytes, HAK_UNIT_BYTES);
     bytes += HAK_HUGE_GUARD_BYTES;
     align = align < HAK_UNIT_BYTES ? HAK_UNIT_BYTES : align;
-    uint32_t index;
     hak_lock_acquire(HAK_LOCK_HUGE);
     char *base = hak_huge_cache_take(bytes, align, &shift);
-    bool is_hit = base != NULL, has_record = is_hit && huge_record(base, bytes, shift, &index);
+    bool is_hit = base != NULL, has_record = is_hit && huge_record(base, bytes, shift);
     hak_lock_release(HAK_LOCK_HUGE);
     if (is_hit) {
         hak_count(huge_hit);
@@ -158,7 +153,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
         }
     }
     if (has_record) {
-        huge_begin(base, bytes, index);
+        huge_guard(base, bytes);
     } else if (is_hit || !hak_huge_register(base, bytes, shift)) {
         hak_vacant_give(base, bytes, shift);
         return result;
@@ -172,8 +167,8 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
 
 /* Drops the record; the mapping is the caller's again. */
 static void huge_unregister(hak_huge_t *record, uint32_t entry) {
-    hak_pagemap_set(record->base, 1, 0);
     hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_pagemap_set(record->base, 1, 0);
     hak_huge_cache_note_use(0, record->bytes);
     hak_single_writer_add(&hak_huge_state.in_use_count, -(size_t)1);
     hak_single_writer_add(&hak_huge_state.moved_count, -(size_t)(record->shift != 0));
@@ -278,8 +273,10 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     return base;
 }
 
-static void record_set_base(hak_huge_t *record, char *base) {
+/* While its pages move a block has no base, and its place no entry. */
+static void record_set_base(hak_huge_t *record, char *block, char *base, uint32_t entry) {
     hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_pagemap_set(block, 1, entry);
     record->base = base;
     hak_lock_release(HAK_LOCK_HUGE);
 }
@@ -293,11 +290,9 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
         return NULL;
     }
     bool keeps_source = HAK_HARDEN || hak_huge_is_crowded();
-    hak_pagemap_set(block, 1, 0); /* before another thread can map the place */
-    record_set_base(record, NULL);
+    record_set_base(record, block, NULL, 0); /* before another thread can map the place */
     if (!hak_os_move(block, old_bytes, target, new_bytes, keeps_source)) {
-        record_set_base(record, block);
-        hak_pagemap_set(block, 1, entry);
+        record_set_base(record, block, block, entry);
         return NULL;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);
@@ -305,8 +300,8 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     record->shift += target - block;
     hak_single_writer_add(&hak_huge_state.moved_count, (record->shift != 0) - (size_t)(shift != 0));
     record_set_bytes(record, new_bytes);
-    hak_lock_release(HAK_LOCK_HUGE);
     hak_pagemap_set(target, 1, entry);
+    hak_lock_release(HAK_LOCK_HUGE);
     hak_count(huge_remap);
     if (keeps_source && !hak_huge_hold(block, old_bytes, shift)) {
         hak_vacant_give(block, old_bytes, shift);

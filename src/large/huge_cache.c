@@ -313,6 +313,7 @@ size_t hak_large_trim(size_t keep_bytes) {
     size_t given_back = cache_trim(keep_bytes, keep_bytes, UINT32_MAX);
     hak_huge_quarantine_flush(); /* addresses, no memory, as in the next line */
     hak_vacant_unmap(HAK_SUPERSLAB_BYTES);
+    hak_huge_records_trim();
     return given_back;
 }
 

@@ -77,6 +77,9 @@ size_t hak_vacant_unmap_some(size_t wanted);
 /* The same for all of them; with many blocks only if that makes `wanted` bytes mappable again. */
 size_t hak_vacant_unmap(size_t wanted);
 
+/* If all records are unused, purges their memory. Takes the lock. */
+void hak_huge_records_trim(void);
+
 /* Adds to the figures of `stats`. [lock HUGE] */
 void hak_vacant_stats(hak_large_stats_t *stats);
 

@@ -283,6 +283,24 @@ HAK_COLD size_t hak_vacant_unmap_some(size_t wanted) {
     return given_back;
 }
 
+/* They are made anew, the first one first. */
+void hak_huge_records_trim(void) {
+    size_t page = hak_os_page_bytes(), bytes = sizeof(hak_huge_t) << HUGE_CHUNK_LOG2;
+    struct huge_state *state = &hak_huge_state;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool is_unused = state->in_use_count == 0 && hak_vacant_state.count == 0;
+    for (uint32_t i = 0; is_unused && i << HUGE_CHUNK_LOG2 < state->record_count; i++) {
+        uintptr_t first = hak_align_up((uintptr_t)state->chunk[i], page);
+        uintptr_t end = hak_align_down((uintptr_t)state->chunk[i] + bytes, page);
+        hak_os_purge((void *)first, end > first ? end - first : 0);
+    }
+    if (is_unused) {
+        state->unused = 0;
+        hak_store_relaxed(&state->record_count, 0);
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+}
+
 size_t hak_vacant_unmap(size_t wanted) {
     wanted += HAK_SUPERSLAB_BYTES; /* leaves room for metadata */
     size_t given_back = 0, all = hak_single_writer_load(&hak_vacant_state.bytes);

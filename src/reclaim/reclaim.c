@@ -10,6 +10,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "reclaim/slabs.h"
+#include "span/pagemap.h"
 #include "span/span.h"
 
 enum {
@@ -124,5 +125,7 @@ size_t hak_reclaim_trim(size_t keep_bytes) {
                                  .pools = (1 << HAK_POOLS) - 1,
                                  .wanted_bytes = SIZE_MAX,
                                  .keep_bytes = keep_bytes};
-    return hak_reclaim_order(&order);
+    size_t given_back = hak_reclaim_order(&order);
+    hak_pagemap_trim();
+    return given_back;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growth of the page map. Leaves are made under HAK_LOCK_PAGEMAP and published by release. */
+ * Growth of the page map, and the return of its unused memory. Leaves are made under
+ * HAK_LOCK_PAGEMAP and published by release; they stay, only their OS pages go. */
 #include "span/pagemap.h"
 
 #include "os/lock.h"
+#include "os/os.h"
 #include "span/span.h"
 
 HAK_LARGE_STATE(1) HAK_LINE_ALIGNED hak_pagemap_t hak_pagemap;
@@ -67,4 +69,60 @@ void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab) {
         (unsigned)((uintptr_t)base >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
     hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
     hak_store_release(&leaf->superslab[index], superslab); /* pairs PAGEMAP-2 */
+}
+
+/* --- trim ------------------------------------------------------------------------------------- */
+
+static bool is_zero(const uint64_t *word, const uint64_t *end) {
+    while (word < end && hak_load_relaxed(word) == 0) {
+        word++;
+    }
+    return word == end;
+}
+
+/* Whether the OS page holds nothing, and no thread can write to it before the locks are free: units
+ * of superslabs are written to without them (MAP-6). */
+static bool page_is_unused(const hak_pagemap_leaf_t *leaf, const char *page, size_t bytes) {
+    size_t first = (size_t)(page - (const char *)leaf) / sizeof leaf->entry[0];
+    size_t last = first + bytes / sizeof leaf->entry[0] - 1;
+    for (size_t i = first / HAK_SUPERSLAB_UNITS;
+         i <= last / HAK_SUPERSLAB_UNITS && i < HAK_PAGEMAP_LEAF_SUPERSLABS; i++) {
+        if (hak_load_relaxed(&leaf->superslab[i]) != NULL) {
+            return false;
+        }
+    }
+    return is_zero((const uint64_t *)page, (const uint64_t *)(page + bytes));
+}
+
+static void leaf_purge(hak_pagemap_leaf_t *leaf) {
+    size_t bytes = hak_os_page_bytes();
+    char *page = (char *)hak_align_up((uintptr_t)leaf, bytes);
+    const char *end = (const char *)hak_align_down((uintptr_t)(leaf + 1), bytes);
+    while (page < end) {
+        char *from = page;
+        while (page < end && page_is_unused(leaf, page, bytes)) {
+            page += bytes;
+        }
+        if (page != from) {
+            hak_os_purge(from, (size_t)(page - from));
+        } else {
+            page += bytes;
+        }
+    }
+}
+
+void hak_pagemap_trim(void) {
+    uintptr_t base = hak_pagemap_base();
+    for (size_t i = 0; i < HAK_PAGEMAP_ROOTS; i++) {
+        uintptr_t distance = hak_load_acquire(&hak_pagemap.root[i]); /* pairs PAGEMAP-1 */
+        if (distance != 0) {
+            hak_lock_acquire(HAK_LOCK_GUARD);
+            hak_lock_acquire(HAK_LOCK_HUGE);
+            hak_lock_acquire(HAK_LOCK_SPAN);
+            leaf_purge((hak_pagemap_leaf_t *)hak_pagemap_entry(base, distance));
+            hak_lock_release(HAK_LOCK_SPAN);
+            hak_lock_release(HAK_LOCK_HUGE);
+            hak_lock_release(HAK_LOCK_GUARD);
+        }
+    }
 }

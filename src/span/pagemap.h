@@ -21,7 +21,10 @@
  *   MAP-4  The zero leaf lies at offset 0 and doubles as the empty tcache (front/tcache.h): all
  *          bins empty, no class begun: a thread whose TLS word is still 0 takes the cold exits.
  *   MAP-5  Everything the hit paths read lies relative to the zero leaf's address, which they keep
- *          in one register: the size-class table before it, the tcache, leaves and root after. */
+ *          in one register: the size-class table before it, the tcache, leaves and root after.
+ *   MAP-6  The entry of a unit outside superslabs changes only under HAK_LOCK_HUGE, or under
+ *          HAK_LOCK_GUARD, the superslab of an address only under HAK_LOCK_SPAN. So a holder of all
+ *          three may purge an OS page of a leaf that reads as zero and maps no superslab. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 
@@ -133,5 +136,8 @@ bool hak_pagemap_prepare(const void *base, size_t bytes);
 /* Writes the same entry to `count` units; the range was prepared. */
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry);
 void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab);
+
+/* Purges OS pages of leaves whose entries are all 0. */
+HAK_COLD void hak_pagemap_trim(void);
 
 #endif

@@ -154,3 +154,59 @@ UNIT_TEST(zero_leaf_after_span_traffic_stays_zero) {
     assert_true(zero_leaf_is_zero());
     assert_int_equal(entry_at(0), 0);
 }
+
+/* A leaf that was full of entries, of which one stays in every eighth OS page. MAP-6 */
+UNIT_TEST(trim_returns_the_memory_of_leaves_but_not_entries_in_use) {
+    const uint64_t address = 0x51ee00000000ull;
+    char *base = (char *)(uintptr_t)address;
+    size_t page = hak_os_page_bytes(), units = page / sizeof(uint32_t);
+    assert_true(hak_pagemap_prepare(base, HAK_UNIT_BYTES));
+    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
+    size_t empty = unit_is_emulated() ? 0 : hak_os_resident(leaf, sizeof *leaf);
+    hak_pagemap_set(base, HAK_PAGEMAP_LEAF_UNITS, 0x4200);
+    size_t full = unit_is_emulated() ? 0 : hak_os_resident(leaf, sizeof *leaf);
+    hak_pagemap_set(base, HAK_PAGEMAP_LEAF_UNITS, 0);
+    for (size_t i = 0; i < HAK_PAGEMAP_LEAF_UNITS; i += 8 * units) {
+        hak_pagemap_set(base + i * HAK_UNIT_BYTES, 1, (uint32_t)i << 8 | 2);
+    }
+    hak_pagemap_trim();
+    for (size_t i = 0; i < HAK_PAGEMAP_LEAF_UNITS; i += units) {
+        assert_int_equal(entry_at(address + i * HAK_UNIT_BYTES),
+                         i % (8 * units) == 0 ? (uint32_t)i << 8 | 2 : 0);
+    }
+    if (!unit_is_emulated()) {
+        hak_pagemap_trim(); /* what was read just now is resident again */
+        size_t left = hak_os_resident(leaf, sizeof *leaf);
+        assert_true(full >= sizeof leaf->entry);
+        assert_true(left <= empty + (full - empty) / 8 + page);
+    }
+    hak_pagemap_set(base, HAK_PAGEMAP_LEAF_UNITS, 0);
+    hak_pagemap_trim();
+    assert_int_equal(entry_at(address), 0);
+}
+
+/* Its units get entries without a lock that the trim holds. */
+UNIT_TEST(trim_leaves_entries_of_a_superslab_alone) {
+    static hak_superslab_t record;
+    char *base = (char *)(uintptr_t)0x51ef00000000ull;
+    size_t page = hak_os_page_bytes();
+    assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
+    hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
+    char *first = (char *)hak_align_up((uintptr_t)leaf, page);
+    size_t unit = (size_t)(first - (char *)leaf) / sizeof(uint32_t);
+    char *mapped = base + hak_align_up(unit, HAK_SUPERSLAB_UNITS) * HAK_UNIT_BYTES;
+    hak_pagemap_set(base, HAK_PAGEMAP_LEAF_UNITS, 0x4200);
+    hak_pagemap_set(base, HAK_PAGEMAP_LEAF_UNITS, 0);
+    hak_pagemap_set_superslab(mapped, &record);
+    hak_pagemap_trim();
+    assert_ptr_equal(hak_pagemap_superslab(mapped), &record);
+    if (!unit_is_emulated()) {
+        assert_int_equal(hak_os_resident(first, page), page);
+        assert_int_equal(hak_os_resident(first + page, page), 0);
+    }
+    hak_pagemap_set_superslab(mapped, NULL);
+    hak_pagemap_trim();
+    if (!unit_is_emulated()) {
+        assert_int_equal(hak_os_resident(first, page), 0);
+    }
+}
