@@ -76,7 +76,7 @@ void hak_compat_give(void *block) {
     }
     hak_owner_unlock(owner);
     if (!is_home) {
-        hak_remote_send_block(slab, block);
+        hak_remote_send_block(slab, block, &tcache->sending);
     }
     hak_wanted_serve();
     hak_tcache_change(tcache, -1);

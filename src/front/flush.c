@@ -48,6 +48,7 @@ static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *m
         const hak_marks_t *marks = &messages->slot[hak_ctz(left)];
         left &= left - 1;
         count += marks->count;
+        hak_remote_note(&tcache->sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);
         hak_remote_mark(marks);
         if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {
             hak_remote_tell(marks, count);
@@ -55,6 +56,7 @@ static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *m
             count = 0;
         }
     }
+    hak_remote_note(&tcache->sending, NULL);
     hak_set_unlocked_update(false);
 }
 
@@ -72,7 +74,7 @@ static void messages_add(hak_tcache_t *tcache, messages_t *messages, const hak_m
             slot->count += marks->count;
             return;
         }
-        hak_remote_send(slot);
+        hak_remote_send(slot, &tcache->sending);
         messages_count(tcache, messages);
     }
     messages->used |= bit;

@@ -104,8 +104,9 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
 static HAK_COLD void free_as_message(hak_tcache_t *tcache, unsigned sc, hak_slab_t *slab,
                                      void *block) {
     hak_slab_check_freed(slab, block);
-    hak_remote_send_block(slab, block);
-    if (!hak_tcache_is_empty(tcache)) {
+    bool has_tcache = !hak_tcache_is_empty(tcache);
+    hak_remote_send_block(slab, block, has_tcache ? &tcache->sending : NULL);
+    if (has_tcache) {
         hak_bin_counters_t *counters = &hak_bin_side(tcache, sc)->counters;
         hak_single_writer_add(&counters->remote_out, 1);
         if (counters->remote_out % FREES_BEFORE_BIN == 0) {

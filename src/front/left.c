@@ -27,9 +27,26 @@ void hak_tcache_forget(hak_tcache_t *tcache) {
     tcache->begun = 0;
 }
 
+/* The tcache's thread is gone. */
+static void tcache_leave(hak_tcache_t *tcache, bool is_clean) {
+    tcache->is_attached = false;
+    tcache->thread_id = 0;
+    tcache->drawn = 0;
+    if (is_clean && tcache->far_side != NULL) { /* so is the list; else it was being made */
+        const hak_slab_t *sending = hak_load_acquire(&tcache->sending); /* pairs REMOTE-5 */
+        if (sending != NULL) {
+            hak_remote_mend(sending);
+            tcache->sending = NULL;
+        }
+        tcache->changing = 1;
+        tcache->second = hak_unused_tcaches;
+        hak_unused_tcaches = tcache;
+    }
+}
+
 /* Other threads' bins may be in the middle of a change, so they are not read: their
- * blocks are lost to the child, whose next threads use the tcaches. Owners were at rest; their
- * queues are rebuilt from the slabs, which completes pushes in progress (SLAB-7). */
+ * blocks are lost to the child, whose next threads use the tcaches. Owners were at rest; messages
+ * that were under way are completed (SLAB-7). */
 void hak_tcache_after_fork(bool is_clean) {
     if (is_clean) {
         hak_span_after_fork();
@@ -49,24 +66,21 @@ void hak_tcache_after_fork(bool is_clean) {
     if (second != NULL && second->quarantine != NULL) {
         hak_quarantine_attach(second);
     }
+    if (is_clean && hak_load_acquire(&hak_remote_unnoted) != 0) { /* pairs REMOTE-5 */
+        hak_remote_mend(NULL);
+        hak_store_relaxed(&hak_remote_unnoted, 0);
+    }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
         (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {
         return; /* there was never another thread, and none was about to attach */
     }
     for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
         if (t != self && t != second && t->is_attached) {
-            t->is_attached = false;
-            t->thread_id = 0;
-            t->drawn = 0;
-            if (is_clean && t->far_side != NULL) { /* so is the list; else it was being made */
-                t->changing = 1;
-                t->second = hak_unused_tcaches;
-                hak_unused_tcaches = t;
-            }
+            tcache_leave(t, is_clean);
         }
     }
     hak_budget_after_fork(has_self ? self : NULL, &hak_tcache_fallback);
-    hak_owner_after_fork(has_self ? self->home : NULL, is_clean);
+    hak_owner_after_fork(has_self ? self->home : NULL);
     if (second != NULL) {
         hak_add_relaxed(&second->home->users, 1);
     }

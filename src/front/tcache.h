@@ -93,6 +93,7 @@ struct hak_tcache {
     struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
     int64_t profile_left;              /* [thread] bytes of requests until one is sampled */
     const void *profile_label;         /* [thread] of the request in progress; NULL: none */
+    hak_slab_t *sending;               /* [atomic] of the message on its way; NULL: none */
     uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
     uint32_t clear_most;    /* [thread] hardened builds: bytes of blocks cleared as a whole */
     hak_bin_side_t side[HAK_SIDES_NEAR];

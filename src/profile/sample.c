@@ -236,7 +236,7 @@ static HAK_COLD void sample_free(void *block, uint32_t entry) {
         hak_wanted_serve();
     } else {
         hak_slab_check_freed(slab, block);
-        hak_remote_send_block(slab, block);
+        hak_remote_send_block(slab, block, NULL);
     }
 }
 

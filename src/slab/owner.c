@@ -332,23 +332,12 @@ void hak_owner_visit(void (*visit)(hak_owner_t *, void *), void *context) {
     }
 }
 
-void hak_owner_after_fork(hak_owner_t *home, bool is_clean) {
+void hak_owner_after_fork(hak_owner_t *home) {
     for (hak_owner_t *o = hak_all_owners; o != NULL; o = o->next) {
         o->users = 0;
         o->is_left = o != home;
-        if (is_clean) {
-            o->queue = NULL;
-            o->ready = NULL;
-        }
-    }
-    if (is_clean && hak_owner_apart != NULL) { /* before the recount, as all others */
-        hak_owner_apart->queue = NULL;
-        hak_owner_apart->ready = NULL;
     }
     if (home != NULL) {
         hak_add_relaxed(&home->users, 1);
-    }
-    if (is_clean) {
-        hak_remote_recount_all();
     }
 }

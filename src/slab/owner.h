@@ -71,8 +71,7 @@ void hak_owner_collect(void);
 hak_owner_t *hak_owner_next(hak_owner_t **cursor);
 /* Calls visit for every owner, unlocked. */
 void hak_owner_visit(void (*visit)(hak_owner_t *owner, void *context), void *context);
-/* In the child of a fork, whose thread has this home. Unless `is_clean`, structures may be in the
- * middle of a change. */
-void hak_owner_after_fork(hak_owner_t *home, bool is_clean);
+/* In the child of a fork, whose thread has this home. */
+void hak_owner_after_fork(hak_owner_t *home);
 
 #endif

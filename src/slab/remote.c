@@ -5,6 +5,8 @@
 
 #include "slab/slab_inl.h"
 
+HAK_LOCKED_STATE uint32_t hak_remote_unnoted;
+
 /* --- sending ---------------------------------------------------------------------------------- */
 
 static void queue_push(hak_owner_t *owner, hak_slab_t *slab) {
@@ -49,14 +51,16 @@ void hak_remote_tell(const hak_marks_t *last, uint32_t count) {
     }
 }
 
-void hak_remote_send(const hak_marks_t *marks) {
+void hak_remote_send(const hak_marks_t *marks, hak_slab_t **sending) {
     hak_set_unlocked_update(true);
+    hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);
     hak_remote_mark(marks);
     hak_remote_tell(marks, marks->count);
+    hak_remote_note(sending, NULL);
     hak_set_unlocked_update(false);
 }
 
-void hak_remote_send_block(hak_slab_t *slab, void *block) {
+void hak_remote_send_block(hak_slab_t *slab, void *block, hak_slab_t **sending) {
     hak_superslab_t *superslab = hak_pagemap_superslab(block);
     uint32_t index = hak_slab_index(slab, block);
     hak_marks_t marks = {.superslab = superslab,
@@ -66,7 +70,7 @@ void hak_remote_send_block(hak_slab_t *slab, void *block) {
                          .word = (uint8_t)(index / 64)};
     hak_link_set(block, NULL);
     hak_link_set_mark(block, HAK_LINK_MARK);
-    hak_remote_send(&marks);
+    hak_remote_send(&marks, sending);
 }
 
 /* --- receiving -------------------------------------------------------------------------------- */
@@ -152,24 +156,67 @@ static uint32_t slab_uncounted(hak_superslab_t *superslab, const hak_slab_t *sla
     return marks - slab->free_count;
 }
 
-static void superslab_recount(hak_superslab_t *superslab, void *context) {
-    (void)context;
-    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS && hak_remote_has_plane(superslab, 0);
-         unit++) {
-        hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
-        const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), address);
-        if (hak_slab_is_entry(entry) &&
-            hak_single_writer_load(&superslab->units_to_first[unit]) == 0) {
-            uint32_t count = slab_uncounted(superslab, slab);
-            hak_store_relaxed(hak_remote_number(superslab, unit), count);
-            if (count != 0) {
-                queue_push(hak_load_relaxed(&slab->owner), slab);
-            }
+typedef struct mend {
+    const hak_slab_t *slab; /* NULL: all */
+    bool is_queued;
+} mend_t;
+
+static void owner_search(hak_owner_t *owner, void *context) {
+    mend_t *mend = context;
+    const hak_slab_t *list[] = {owner->ready, hak_load_relaxed(&owner->queue)};
+    for (unsigned i = 0; i < 2; i++) {
+        for (const hak_slab_t *slab = list[i]; slab != NULL && !mend->is_queued;) {
+            mend->is_queued = slab == mend->slab;
+            slab = hak_load_relaxed(&slab->queue_next);
         }
     }
 }
 
-void hak_remote_recount_all(void) {
-    hak_span_visit(superslab_recount, NULL);
+static void owner_empty(hak_owner_t *owner, void *context) {
+    (void)context;
+    owner->queue = NULL;
+    owner->ready = NULL;
+}
+
+/* The slab may be queued at an owner that had it before. A store would copy the OS page. */
+static void slab_mend(hak_superslab_t *superslab, unsigned unit, mend_t *mend) {
+    hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
+    uint64_t *number = hak_remote_number(superslab, unit), before = hak_load_relaxed(number);
+    uint32_t count = slab_uncounted(superslab, slab);
+    if (before != count) {
+        hak_store_relaxed(number, count);
+    }
+    if (mend->slab != NULL && before != 0) {
+        owner_search(hak_load_relaxed(&slab->owner), mend); /* in no ring if sampled (SLAB-10) */
+        hak_owner_visit(owner_search, mend);
+    }
+    if (count != 0 && !mend->is_queued) {
+        queue_push(hak_load_relaxed(&slab->owner), slab);
+    }
+}
+
+static void superslab_mend(hak_superslab_t *superslab, void *context) {
+    mend_t *mend = context;
+    uintptr_t only = (uintptr_t)mend->slab - (uintptr_t)superslab->unit;
+    for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS && hak_remote_has_plane(superslab, 0);
+         unit++) {
+        const char *address = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
+        if ((mend->slab == NULL || only == unit * sizeof superslab->unit[unit]) &&
+            hak_slab_is_entry(hak_pagemap_get(hak_pagemap_base(), address)) &&
+            hak_single_writer_load(&superslab->units_to_first[unit]) == 0) {
+            slab_mend(superslab, unit, mend);
+        }
+    }
+}
+
+void hak_remote_mend(const hak_slab_t *slab) {
+    mend_t mend = {.slab = slab};
+    hak_owner_t *apart = hak_load_relaxed(&hak_owner_apart);
+    if (slab == NULL) { /* all queues are made anew: to look for each slab would take long */
+        hak_owner_visit(owner_empty, NULL);
+        if (apart != NULL) {
+            owner_empty(apart, NULL);
+        }
+    }
+    hak_span_visit(superslab_mend, &mend);
 }

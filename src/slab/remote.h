@@ -26,24 +26,35 @@ typedef struct hak_marks {
 
 /* A message, from any thread: marks blocks as free, and then tells their owner the number. Until
  * that is received they count as in use, which keeps the slab from retiring. Fatal if one was
- * marked already. */
-void hak_remote_send(const hak_marks_t *marks);
-/* The two halves, so that the marks of several words have one number; the slab is that of `last`.
- * Both within one hak_set_unlocked_update. */
+ * marked already. `sending` as for hak_remote_note. */
+void hak_remote_send(const hak_marks_t *marks, hak_slab_t **sending);
+/* The two halves, so that the marks of several words have one number; the slab is that of `last`,
+ * and noted. Both within one hak_set_unlocked_update. */
 void hak_remote_mark(const hak_marks_t *marks);
 void hak_remote_tell(const hak_marks_t *last, uint32_t count);
 /* Sends one block, which was in use. */
-void hak_remote_send_block(hak_slab_t *slab, void *block);
+void hak_remote_send_block(hak_slab_t *slab, void *block, hak_slab_t **sending);
 /* The lowest block of `bits`, for messages. */
 HAK_COLD const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits);
 
 /* Receives remote frees of at most `budget` queued slabs. true: at least one. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
-/* In the child of a fork: a vanished thread may have marked blocks and not told their number, or
- * not queued the slab, and queues may hold slabs of other owners. The caller has emptied every
- * queue. */
-void hak_remote_recount_all(void);
+extern uint32_t hak_remote_unnoted; /* [atomic] messages under way whose slab is not noted */
+/* Before the first mark of a message, and with NULL after its last step: notes its slab where the
+ * child of a fork finds it, in a word of the thread. `sending` is NULL: the thread has none. */
+HAK_INLINE void hak_remote_note(hak_slab_t **sending, hak_slab_t *slab) {
+    if (HAK_LIKELY(sending != NULL)) {
+        hak_store_release(sending, slab); /* pairs REMOTE-5 */
+    } else {
+        (void)hak_add_release(&hak_remote_unnoted, slab != NULL ? 1 : -1u); /* pairs REMOTE-5 */
+    }
+}
+
+/* In the child of a fork, to whose owners no thread that is gone will send any more: one of those
+ * threads may have marked blocks of the slab and not told their number, or not queued it. `slab`
+ * was noted, and may have retired; NULL: any slab. */
+HAK_COLD void hak_remote_mend(const hak_slab_t *slab);
 
 /* Whether remote frees may be waiting. */
 HAK_INLINE bool hak_remote_is_pending(const hak_owner_t *owner) {

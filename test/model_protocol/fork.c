@@ -11,7 +11,12 @@ static void fork_at(unsigned home, bool may_lose) {
         world_note_lost();
     }
     bool is_kept = world_home[1]->lock.forked_by == NULL;
-    hak_owner_after_fork(world_home[home], hak_lock_fork_is_clean);
+    hak_owner_after_fork(world_home[home]);
+    for (unsigned unit = 0; unit < WORLD_UNITS; unit++) {
+        if (world_sending[unit] != NULL) {
+            hak_remote_mend(world_sending[unit]);
+        }
+    }
     hak_lock_fork_end(true);
     MODEL_CHECK(home == 1 || world_home[1]->lock.is_taken == is_kept,
                 "a lock is freed that the fork did not take");

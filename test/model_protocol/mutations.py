@@ -173,19 +173,27 @@ MUTATIONS = [
     Mutation("mixed_number_of_two_slabs", "mixed_foreign", [BROKEN, MISCOUNTED, LOST, "fatal: ", "a block is lost"], [
         (FLUSH, "        if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {", "        if (left == 0) {")]),
     # --- fork ---
-    Mutation("recount_left_out", "fork", [LOST], [
-        (OWNER, "        hak_remote_recount_all();\n", "")]),
-    Mutation("recount_before_emptying", "fork", [LOST], [
-        (OWNER, "bool is_clean) {\n    for (hak_owner_t", "bool is_clean) {\n    hak_remote_recount_all();\n    for (hak_owner_t"),
-        (OWNER, "    if (is_clean) {\n        hak_remote_recount_all();\n    }\n", "")]),
-    Mutation("recount_without_emptying", "fork_drain", [TWICE, LOST], [
-        (OWNER, "            o->queue = NULL;\n            o->ready = NULL;\n", "")]),
-    Mutation("recount_emptying_queue_alone", "fork_drain", [TWICE, LOST], [
-        (OWNER, "            o->ready = NULL;\n", "")]),
-    Mutation("recount_by_number", "fork", [MISCOUNTED, LOST, "a block is lost"], [
-        (REMOTE, "            uint32_t count = slab_uncounted(superslab, slab);\n",
-         "            uint64_t count = slab_uncounted(superslab, slab);\n"
-         "            count = hak_load_relaxed(hak_remote_number(superslab, unit));\n")]),
+    Mutation("mend_without_queueing", "fork", [LOST], [
+        (REMOTE, "    if (count != 0 && !mend->is_queued) {", "    if (count == UINT32_MAX) {")]),
+    Mutation("mend_only_what_was_not_pending", "fork", [LOST], [
+        (REMOTE, "!mend->is_queued) {\n        queue_push", "before == 0) {\n        queue_push")]),
+    Mutation("mend_what_is_queued", "fork", [TWICE, LOST], [
+        (REMOTE, "    if (count != 0 && !mend->is_queued) {", "    if (count != 0) {")]),
+    Mutation("mend_without_ready", "fork_drain", [TWICE, LOST], [
+        (REMOTE, "{owner->ready, hak_load_relaxed(&owner->queue)}", "{NULL, hak_load_relaxed(&owner->queue)}")]),
+    Mutation("mend_by_number", "fork", [MISCOUNTED, LOST, "a block is lost"], [
+        (REMOTE, "    uint32_t count = slab_uncounted(superslab, slab);\n",
+         "    uint64_t count = slab_uncounted(superslab, slab);\n"
+         "    count = before;\n")]),
+    # REMOTE-5
+    Mutation("note_after_marks", "fork", [LOST, MISCOUNTED, "a block is lost"], [
+        (REMOTE, "    hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);\n"
+         "    hak_remote_mark(marks);\n",
+         "    hak_remote_mark(marks);\n"
+         "    hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);\n")]),
+    Mutation("note_ends_before_the_number", "fork", [LOST, MISCOUNTED, "a block is lost"], [
+        (REMOTE, "    hak_remote_tell(marks, marks->count);\n    hak_remote_note(sending, NULL);\n",
+         "    hak_remote_note(sending, NULL);\n    hak_remote_tell(marks, marks->count);\n")]),
     # RF-9
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
         (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),

@@ -22,6 +22,7 @@ hak_knobs_t hak_knobs;
 uint32_t hak_wanted; /* each thread sees what it set itself: no execution more */
 
 hak_owner_t *world_home[WORLD_OWNERS + 1];
+hak_slab_t *world_sending[WORLD_UNITS];
 
 hak_superslab_t world_superslab;
 static unsigned world_units_free; /* [lock SPAN] bit per unit */
@@ -54,8 +55,7 @@ void *hak_meta_take(unsigned lines) {
 
 void hak_meta_give(void *piece, unsigned lines) {
     (void)lines;
-    size_t i =
-        (size_t)((uint64_t *)piece - world_bits[0]) / (sizeof *world_bits / sizeof(uint64_t));
+    size_t i = (size_t)((char *)piece - (char *)world_bits) / sizeof *world_bits;
     MODEL_CHECK(world_bits[i][0] == 0, "a bitmap is given back with marks");
     hak_lock_acquire(HAK_LOCK_META);
     world_bits_free |= 1u << i;
@@ -102,9 +102,7 @@ bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak
 }
 
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
-    (void)superslab;
-    (void)count;
-    (void)touched;
+    (void)superslab, (void)count, (void)touched;
     ghost_unit(unit, true);
     hak_lock_acquire(HAK_LOCK_SPAN);
     world_units_free |= 1u << unit;
@@ -176,6 +174,8 @@ static void share_all(unsigned owners, unsigned units) {
         model_share(MODEL_WORD(&slab->queue_next));
         model_share(MODEL_WORD(&slab->owner));
         model_share(MODEL_WORD(world_entry(unit)));
+        world_sending[unit] = NULL;
+        model_share(MODEL_WORD(&world_sending[unit]));
     }
 }
 
@@ -252,7 +252,7 @@ void world_push(unsigned unit, unsigned first, unsigned count) {
                          .bits = hak_mask(count) << first,
                          .count = count,
                          .unit = (uint8_t)unit};
-    hak_remote_send(&marks);
+    hak_remote_send(&marks, &world_sending[unit]);
 }
 
 void world_give(unsigned owner, unsigned unit, unsigned first) {

@@ -38,6 +38,8 @@ enum {
 };
 
 extern hak_owner_t *world_home[WORLD_OWNERS + 1]; /* from 1 on */
+/* What a thread that sends to the slab of a unit notes: its child needs one thread for each. */
+extern hak_slab_t *world_sending[WORLD_UNITS];
 
 /* Makes everything anew: `owners` owners with one user each, and `units` units of memory. */
 void world_start(unsigned owners, unsigned units);

@@ -62,12 +62,12 @@ UNIT_AROUND(begin) {
         if (i % 4 == 1) {
             hak_free(block[i]); /* is marked when flushed */
         } else {
-            hak_remote_send_block(hak_slab_of(block[i]), block[i]); /* and when received */
+            hak_remote_send_block(hak_slab_of(block[i]), block[i], NULL); /* and when received */
         }
     }
     hak_collect_thread();
     for (unsigned i = 2; i < 62; i += 4) { /* these wait */
-        hak_remote_send_block(hak_slab_of(block[i]), block[i]);
+        hak_remote_send_block(hak_slab_of(block[i]), block[i], NULL);
     }
     slab = hak_slab_of(block[0]);
     multiple = hak_slab_of(block[260]);

@@ -134,7 +134,7 @@ UNIT_TEST(search_of_a_block_sent_to_its_owner_finds_it_without_the_lock) {
     void *sent = unit_malloc(LISTED_BYTES), *kept = unit_malloc(LISTED_BYTES);
     hak_owner_t *owner = hak_owner_lock(self()->home);
     assert_false(hak_find_free_block(sent));
-    hak_remote_send_block(hak_slab_of(sent), sent);
+    hak_remote_send_block(hak_slab_of(sent), sent, NULL);
     assert_true(hak_find_free_block(sent));
     assert_false(hak_find_free_block(kept));
     UNIT_EXPECT_FATAL(hak_check_not_marked(sent), "double free"); /* leaves the owner */

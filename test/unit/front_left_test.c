@@ -74,6 +74,45 @@ static bool child_uses_others(void) {
     return is_empty && held > 0 && hak_tcache_lost[sc] == held;
 }
 
+/* The thread marked a block, noted so before, and did not tell the number. Or a thread without a
+ * tcache did. */
+static bool child_completes_message(bool is_noted) {
+    void *block = unit_malloc(64);
+    hak_slab_t *slab = hak_slab_of(block);
+    hak_superslab_t *superslab = hak_pagemap_superslab(block);
+    uint32_t index = hak_slab_index(slab, block);
+    hak_marks_t marks = {superslab, 1ull << index % 64, 1, slab->unit, (uint8_t)(index / 64)};
+    hak_libc_left_threads = true;
+    hak_remote_note(is_noted ? &others->sending : NULL, slab);
+    hak_remote_mark(&marks);
+    hak_tcache_after_fork(true);
+    return hak_remote_waiting(superslab, slab->unit) == 1 && others->sending == NULL &&
+           hak_remote_unnoted == 0 && hak_remote_drain(slab->owner, 1);
+}
+
+UNIT_TEST(child_of_a_fork_completes_messages_of_threads_that_are_gone) {
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    if (unit_is_emulated() || UNIT_IS_TSAN) {
+        skip();
+    }
+    (void)self();
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, hold_tcache, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    for (int is_noted = 0; is_noted < 2; is_noted++) {
+        int status = -1;
+        pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (child == 0) {
+            _exit(child_completes_message(is_noted != 0) ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+}
+
 UNIT_TEST(child_of_a_fork_uses_the_tcaches_of_threads_that_are_gone) {
     pthread_t thread;
     pthread_barrier_t barrier;

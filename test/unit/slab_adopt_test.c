@@ -127,7 +127,7 @@ OWNER_TEST(child_of_a_fork_has_the_slabs_of_all) {
     unsigned count = unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     unit_push(held.block, 3);
-    hak_owner_after_fork(b, true);
+    hak_owner_after_fork(b);
     assert_int_equal(a->users, 0);
     assert_int_equal(b->users, 1);
     assert_ptr_equal(hak_slab_adopt(b, SC_64, false), slab);

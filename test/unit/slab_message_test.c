@@ -59,7 +59,7 @@ ONE_OWNER_TEST(second_mark_of_a_block_is_a_double_free) {
     unit_refill(&owner, SC_64, &held);
     unit_push(held.block, 3);
     hak_marks_t marks = unit_marks(held.block[2]);
-    UNIT_EXPECT_FATAL(hak_remote_send(&marks), "double free");
+    UNIT_EXPECT_FATAL(hak_remote_send(&marks, NULL), "double free");
     assert_int_equal(unit_waiting(hak_slab_of(held.block[0])), 3);
     hak_remote_drain(&owner, 1);
 }
@@ -80,18 +80,51 @@ ONE_OWNER_TEST(metadata_of_remote_frees_is_counted_when_it_is_used) {
     hak_remote_drain(&owner, 1);
 }
 
-/* A forked child: the thread that made the slab pending is gone before it queued the slab, and
- * queues of threads that are gone are lost. */
+/* A forked child: the thread that made the slab pending is gone before it queued the slab. With a
+ * note or without one. */
 ONE_OWNER_TEST(slab_missing_from_every_queue_is_queued_again) {
     unsigned capacity = hak_sc_info[SC_1024].blocks;
     unit_take(&owner, SC_1024, &held, 3 * capacity);
     for (unsigned i = 0; i < 3; i++) {
         unit_push(held.block + i * capacity, 5);
     }
+    hak_slab_t *last = hak_slab_of(held.block[2 * capacity]);
+    assert_ptr_equal(owner.queue, last);
+    owner.queue = last->queue_next;
+    hak_remote_mend(last);
+    assert_ptr_equal(owner.queue, last);
     owner.queue = NULL;
-    hak_remote_recount_all();
-    assert_true(hak_remote_is_pending(&owner));
+    hak_remote_mend(NULL);
     hak_remote_drain(&owner, 3);
+    assert_false(hak_remote_is_pending(&owner));
+    assert_int_equal(last->free_count, 5);
+}
+
+/* Its thread told the number and queued it, but did not come to say so. */
+ONE_OWNER_TEST(slab_that_waits_in_a_queue_is_not_queued_twice) {
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(&owner, SC_1024, &held, 2 * capacity);
+    unit_push(held.block, 5);
+    unit_push(held.block + capacity, 5);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    hak_remote_mend(slab);
+    hak_remote_drain(&owner, 1); /* now it is in `ready` */
+    assert_true(hak_remote_is_pending(&owner));
+    hak_remote_mend(slab);
+    hak_remote_drain(&owner, 1);
+    assert_false(hak_remote_is_pending(&owner));
+    assert_int_equal(slab->free_count, 5);
+}
+
+/* A note may be older than the slab. */
+ONE_OWNER_TEST(slab_that_retired_is_left_alone) {
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(&owner, SC_1024, &held, capacity + 1);
+    hak_slab_t *slab = hak_slab_of(held.block[0]);
+    unit_push(held.block, capacity);
+    hak_remote_drain(&owner, 1);
+    assert_int_equal(owner.counters[SC_1024].slab_retire, 1);
+    hak_remote_mend(slab);
     assert_false(hak_remote_is_pending(&owner));
 }
 
@@ -109,9 +142,9 @@ ONE_OWNER_TEST(marks_without_a_number_are_counted_in_the_child_of_a_fork) {
     hak_slab_t *slab = hak_slab_of(held.block[0]);
     assert_int_equal(unit_waiting(slab), 0);
     assert_int_equal(slab->free_count, 4);
-    owner.queue = NULL;
-    hak_remote_recount_all();
+    hak_remote_mend(slab);
     assert_int_equal(unit_waiting(slab), 2);
+    hak_remote_mend(hak_slab_of(held.block[capacity]));
     assert_int_equal(unit_waiting(hak_slab_of(held.block[capacity])), 1);
     hak_remote_drain(&owner, 2);
     assert_false(hak_remote_is_pending(&owner));
