@@ -87,6 +87,16 @@ def has_ended(process):
         return True
 
 
+# How cmocka, C tests (test/api/expect.h), Python and scripts (test/launcher/expect.sh) begin the line that says why.
+REASONS = re.compile(r"\[  ERROR   \] --- |.*: expected |E? *\w*(?:Error|Exception)\b|FAIL: |hakmem: |==\d+==ERROR|WARNING: Thread")
+
+
+def reason_in(output):
+    """The first line that says why a test failed."""
+    lines = [line.strip() for line in output.splitlines() if REASONS.match(line)]
+    return lines[0][:160] if lines else "no message"
+
+
 class Clock:
     """Seconds of a machine that we have to ourselves: of a busy one only our share of it counts, of a pause nothing."""
 
@@ -232,8 +242,9 @@ class Run:
             name, seconds, status = case.get("name"), float(case.get("time")), case.get("status")
             self.times.append((seconds, name))
             if status == "fail":
-                why = case.find("failure").get("message") or "no message"
-                self.fail(name, f"{seconds:.1f} s, {why}", case.findtext("system-out") or "",
+                output = case.findtext("system-out") or ""
+                why = case.find("failure").get("message") or reason_in(output)
+                self.fail(name, f"{seconds:.1f} s, {why}", output,
                           self.again("^" + re.sub("([.+])", r"[\1]", name) + "$"))
             elif status == "run":
                 self.passed += 1

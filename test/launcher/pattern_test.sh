@@ -80,6 +80,12 @@ says out '    late'
 says out './hakmem test '\''^one_bad$'\'
 [ "$(tail -n 1 "$work/out")" = '1 passed, 1 failed, 1 skipped' ] || fail "the sum is not last: $(cat "$work/out")"
 
+# The reason is what the test itself says, where ctest has none.
+sed 's/<failure message="Timeout"/<failure message=""/; s/^late/[  ERROR   ] --- 1 != 2/' "$work/bad.xml" >"$work/report.xml"
+expect 1 tests gate '^one_'
+says out 'failed: one_bad, 2.2 s, [  ERROR   ] --- 1 != 2'
+cp "$work/bad.xml" "$work/report.xml"
+
 # With a time limit, too, and a pattern that begins with a dash.
 expect 1 tests gate --minutes 20 -- '-bad$'
 says out './hakmem test '\''^one_bad$'\'
