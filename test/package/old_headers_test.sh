@@ -31,14 +31,14 @@ old() {
 for version in 2.17 2.28 2.34; do
     for harden in 0 1; do
         for file in src/*.c; do
-            old cc $version -std=gnu17 -DHAK_HARDEN=$harden -c "$file" -o "$work/$version-$harden-${file##*/}.o" ||
+            old cc "$version" -std=gnu17 -DHAK_HARDEN=$harden -c "$file" -o "$work/$version-$harden-${file##*/}.o" ||
                 fail "glibc $version, harden $harden: $file"
         done
     done
-    old c++ $version -std=c++17 -DHAK_HARDEN=0 -c src/api/entry_cxx.cpp -o "$work/$version-0-operators.o" ||
+    old c++ "$version" -std=c++17 -DHAK_HARDEN=0 -c src/api/entry_cxx.cpp -o "$work/$version-0-operators.o" ||
         fail "glibc $version: the operators"
     for file in observe/*.c; do
-        old cc $version -std=gnu17 -DHAK_HARDEN=0 -Iobserve -c "$file" -o "$work/observe.o" || fail "glibc $version: $file"
+        old cc "$version" -std=gnu17 -DHAK_HARDEN=0 -Iobserve -c "$file" -o "$work/observe.o" || fail "glibc $version: $file"
     done
 done
 # 2.17 exports all that the core takes: nothing is left undefined.
