@@ -290,12 +290,13 @@ static bool extent_put_right(huge_extent_t *extent) {
     return is_kept;
 }
 
-/* In so many steps at most. An extent charged by assumption may take two. */
+/* At most two steps for each extent there is: hooks of munmap may free more. One may take both. */
 static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes, unsigned steps) {
     size_t given_back = 0;
     huge_extent_t evicted;
-    for (; steps > 0; steps--) {
+    for (unsigned done = 0; done < steps; done++) {
         hak_lock_acquire(HAK_LOCK_HUGE);
+        steps = done == 0 ? hak_least(steps, 2 * hak_huge_cache.extent_count) : steps;
         bool any = cache_evict(keep_dirty, keep_bytes, &evicted);
         hak_lock_release(HAK_LOCK_HUGE);
         if (!any) {

@@ -109,12 +109,11 @@ static bool ring_pop(hak_hold_ring_t *ring, uint32_t most, size_t most_bytes, ha
 
 bool hak_hold_trim(hak_hold_ring_t *ring, uint32_t most, size_t most_bytes, hak_hold_end_t *end) {
     hak_hold_t oldest;
-    bool is_any = false;
-    while (ring_pop(ring, most, most_bytes, &oldest)) {
+    unsigned ended = 0; /* a hook of munmap may free a block each time */
+    for (; ended < HAK_HOLD_SLOTS && ring_pop(ring, most, most_bytes, &oldest); ended++) {
         end(&oldest);
-        is_any = true;
     }
-    return is_any;
+    return ended != 0;
 }
 
 bool hak_hold_push(hak_hold_ring_t *ring, hak_hold_t hold) {

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program takes over munmap, madvise and mremap, as libraries for MPI, RDMA and GPUs do: do
- * they see all memory of blocks that leaves? They allocate themselves, of all sizes, and change
- * errno. */
+ * The program takes over munmap, madvise and mremap, as libraries for MPI, RDMA and GPUs do, by
+ * functions of these names or, with HOOKS_PATCH, by a jump over the first bytes of the C library's:
+ * do they see all memory of blocks that leaves? They allocate themselves, of all sizes, and change
+ * errno; so they do in threads, while the process forks. */
+#include <dlfcn.h>
 #include <malloc.h>
 
-#include "api/family.h"
+#include "thread/block.h"
 
 enum { RANGES_MOST = 1 << 16, PAGES_MOST = 1 << 15, ALL_BYTES = 12 << 20 };
+enum { THREADS = 3, FORKS = 6, KEPT = 300 };
 
 static struct range { uintptr_t from, to; } seen[RANGES_MOST];
 static size_t seen_count;
-static unsigned depth;
+static bool has_threads;         /* [atomic] hooks only count */
+static unsigned long hook_count; /* [atomic] */
+static _Thread_local unsigned depth;
 
 static void hook_allocates(void) {
     static const size_t sizes[] = {24, 3000, 40000, 300000, 3 << 20};
@@ -26,28 +31,32 @@ static void hook_allocates(void) {
 }
 
 static void see(const void *base, size_t bytes) {
-    EXPECT(seen_count < RANGES_MOST);
-    seen[seen_count++] = (struct range){(uintptr_t)base, (uintptr_t)base + bytes};
-    if (depth++ == 0 && family.malloc != NULL && seen_count < RANGES_MOST / 64) {
+    bool counts = __atomic_load_n(&has_threads, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&hook_count, 1, __ATOMIC_RELAXED);
+    if (!counts) {
+        EXPECT(seen_count < RANGES_MOST);
+        seen[seen_count++] = (struct range){(uintptr_t)base, (uintptr_t)base + bytes};
+    }
+    if (depth++ == 0 && family.malloc != NULL && (counts || seen_count < RANGES_MOST / 64)) {
         hook_allocates();
     }
     depth--;
     errno = ERANGE;
 }
 
-int munmap(void *base, size_t bytes) {
+static int hook_munmap(void *base, size_t bytes) {
     see(base, bytes);
     return (int)syscall(SYS_munmap, base, bytes);
 }
 
-int madvise(void *base, size_t bytes, int advice) {
+static int hook_madvise(void *base, size_t bytes, int advice) {
     if (advice == MADV_DONTNEED) {
         see(base, bytes);
     }
     return (int)syscall(SYS_madvise, base, bytes, advice);
 }
 
-void *mremap(void *base, size_t old_bytes, size_t bytes, int flags, ...) {
+static void *hook_mremap(void *base, size_t old_bytes, size_t bytes, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
     void *target = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void *) : NULL;
@@ -55,6 +64,52 @@ void *mremap(void *base, size_t old_bytes, size_t bytes, int flags, ...) {
     see(base, old_bytes);
     return (void *)syscall(SYS_mremap, base, old_bytes, bytes, flags, target);
 }
+
+/* --- how they take over ----------------------------------------------------------------------- */
+
+#ifdef HOOKS_PATCH
+
+#if defined(__x86_64__)
+static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+static const unsigned char jump[] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
+enum { JUMP_ADDRESS = 2 }; /* mov $address, %rax; jmp *%rax */
+#elif defined(__aarch64__)
+static const unsigned char landing[] = {0x5f, 0x24, 0x03, 0xd5}; /* bti c */
+static const unsigned char jump[] = {0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0};
+enum { JUMP_ADDRESS = 8 }; /* ldr x16, 8; br x16; address */
+#endif
+
+static void patch(const char *name, uintptr_t hook) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *code = dlsym(RTLD_NEXT, name);
+    EXPECT(code != NULL);
+    void *first = (void *)((uintptr_t)code & -page);
+    if (mprotect(first, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+        expect_skip("code may not be changed here");
+    }
+    code += memcmp(code, landing, sizeof landing) == 0 ? sizeof landing : 0;
+    memcpy(code, jump, sizeof jump);
+    memcpy(code + JUMP_ADDRESS, &hook, sizeof hook);
+    __builtin___clear_cache((char *)code, (char *)code + sizeof jump);
+}
+
+static void take_over(void) {
+    patch("munmap", (uintptr_t)hook_munmap);
+    patch("madvise", (uintptr_t)hook_madvise);
+    patch("mremap", (uintptr_t)hook_mremap);
+}
+
+#else
+
+int munmap(void *base, size_t bytes) __attribute__((alias("hook_munmap")));
+int madvise(void *base, size_t bytes, int advice) __attribute__((alias("hook_madvise")));
+void *mremap(void *base, size_t old_bytes, size_t bytes, int flags, ...)
+    __attribute__((alias("hook_mremap")));
+
+static void take_over(void) {
+}
+
+#endif
 
 /* --- pages of blocks -------------------------------------------------------------------------- */
 
@@ -156,10 +211,71 @@ static void hooks_see_pages_that_realloc_moves_or_drops(void) {
     }
 }
 
+/* --- threads and forks ------------------------------------------------------------------------ */
+
+static bool is_over; /* [atomic] */
+
+static void churn(uint64_t *state) {
+    static const size_t sizes[] = {2000, 9000, 60000, 900000, 2 << 20};
+    void *blocks[KEPT];
+    size_t size = sizes[expect_random(state) % 5], count = size > 100000 ? 8 : KEPT;
+    for (size_t i = 0; i < count; ++i) {
+        blocks[i] = family.malloc(size);
+        EXPECT(blocks[i] != NULL);
+        memset(blocks[i], 1, size);
+    }
+    for (size_t i = 0; i < count; ++i) {
+        family.free(blocks[i]);
+    }
+    family.trim(0);
+}
+
+static void *churn_all(void *seed) {
+    uint64_t state = (uintptr_t)seed + 1;
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        churn(&state);
+    }
+    return NULL;
+}
+
+static void trim_ends_though_hooks_free_large_blocks(void) {
+    uint64_t state = 5;
+    __atomic_store_n(&has_threads, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 10; ++i) {
+        churn(&state);
+    }
+    __atomic_store_n(&has_threads, false, __ATOMIC_RELAXED);
+}
+
+static void hooks_of_threads_allocate_while_the_process_forks(void) {
+    pthread_t threads[THREADS];
+    uint64_t state = 77;
+    __atomic_store_n(&has_threads, true, __ATOMIC_RELAXED);
+    unsigned long before = __atomic_load_n(&hook_count, __ATOMIC_RELAXED);
+    threads_start(threads, THREADS, churn_all, 1);
+    for (unsigned i = 0; i < expect_cases(FORKS); ++i) {
+        pid_t child = fork();
+        if (child == 0) {
+            expect_watchdog();
+            churn(&state);
+            _exit(0);
+        }
+        EXPECT_CHILD(child, 0);
+        churn(&state);
+    }
+    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+    threads_join(threads, THREADS);
+    EXPECT(__atomic_load_n(&hook_count, __ATOMIC_RELAXED) > before);
+    __atomic_store_n(&has_threads, false, __ATOMIC_RELAXED);
+}
+
 int main(void) {
     family_load();
     expect_watchdog();
+    take_over();
     RUN(hooks_see_memory_of_all_sizes_leave);
     RUN(hooks_see_pages_that_realloc_moves_or_drops);
+    RUN(trim_ends_though_hooks_free_large_blocks);
+    RUN(hooks_of_threads_allocate_while_the_process_forks);
     return expect_status();
 }
