@@ -62,8 +62,8 @@ enum { HAK_MEMORY_OUT_ATTEMPTS = 2 };
 
 /* Registered by life/; NULL before. */
 typedef struct hak_reclaim_hooks {
-    void (*serve)(void);
-    void (*give_back)(size_t bytes); /* before fresh memory is used, with a limit */
+    void (*serve)(hak_tcache_t *tcache); /* whose bins may be flushed; NULL: none */
+    void (*give_back)(size_t bytes);     /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
     void (*huge_bound)(hak_huge_pool_t *pool);
     /* The kernel has no room for a mapping of so many bytes: reclaims, if that can make it; true:
@@ -72,11 +72,15 @@ typedef struct hak_reclaim_hooks {
 } HAK_SEALED hak_reclaim_hooks_t;
 extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
 
-/* Serves the requests; in slow paths of the front, with no owner held. */
-HAK_INLINE void hak_wanted_serve(void) {
+/* Serves the requests; in slow paths of the front, with no owner held. `tcache` is the caller's
+ * own, none of whose bins is being changed. */
+HAK_INLINE void hak_wanted_serve_by(hak_tcache_t *tcache) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_wanted) != 0)) {
-        hak_reclaim_hooks.serve();
+        hak_reclaim_hooks.serve(tcache);
     }
+}
+HAK_INLINE void hak_wanted_serve(void) {
+    hak_wanted_serve_by(NULL);
 }
 
 #endif

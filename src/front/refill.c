@@ -55,7 +55,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     if (blocks.stride != 0) {
         hak_span_touch(blocks.head); /* before a purge finds its neighbours */
     }
-    hak_wanted_serve();
+    hak_wanted_serve_by(tcache);
     if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }

@@ -16,6 +16,9 @@
 enum {
     EVENT_OWNERS = 4,
     LOOK_PAUSE_NS = 5000000, /* between two looks at the pools of a process with threads */
+    /* Of what is wanted before a peak: if the flush gained so much, idle pages of slabs stay, as
+     * frees of their blocks would leave the hit path. */
+    FLUSHED_PART = 8,
 };
 
 static uint64_t reclaim_look_ns; /* [atomic] no look before it */
@@ -79,7 +82,21 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
     hak_limit_tick();
 }
 
-void hak_reclaim_serve(void) {
+/* Before a new peak, which comes at most once for each step of growth: a slab that a few blocks in
+ * bins keep, or that is empty and current, serves other classes. Returns the bytes of such slabs
+ * (docs/experiments/0131-bins-before-a-peak.md). */
+static size_t bins_flush(hak_tcache_t *tcache) {
+    hak_span_stats_t before, after;
+    hak_span_stats(&before);
+    hak_tcache_flush(tcache);
+    hak_owner_t *owner = hak_tcache_lock_home(tcache);
+    hak_slab_release_current(owner);
+    hak_owner_unlock(owner);
+    hak_span_stats(&after);
+    return hak_excess(before.in_use_bytes, after.in_use_bytes);
+}
+
+void hak_reclaim_serve(hak_tcache_t *tcache) {
     uint32_t wanted = hak_lock_holds_none() ? hak_swap_relaxed(&hak_wanted, 0) : 0; /* a hook */
     if ((wanted & HAK_WANTED_PURGE) != 0) {
         hak_target_spans();
@@ -90,6 +107,9 @@ void hak_reclaim_serve(void) {
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* cached mappings serve no small block */
         hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};
         order.wanted_bytes = hak_target_over_peak();
+        size_t flushed = order.wanted_bytes != 0 && tcache != NULL ? bins_flush(tcache) : 0;
+        order.pools =
+            flushed < order.wanted_bytes / FLUSHED_PART ? order.pools : 1 << HAK_POOL_HUGE;
         hak_reclaim_order(&order);
     }
 }

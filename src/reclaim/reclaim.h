@@ -30,8 +30,8 @@ void hak_reclaim_tend(hak_tcache_t *tcache);
 /* An event of a step of time: purges idle pages of slabs. */
 void hak_reclaim_step(hak_tcache_t *tcache);
 
-/* Serves the bits of hak_wanted. */
-void hak_reclaim_serve(void);
+/* Serves the bits of hak_wanted. Before a new peak it flushes the bins of `tcache`; NULL: none. */
+void hak_reclaim_serve(hak_tcache_t *tcache);
 
 /* Memory is out: see hak_reclaim_hooks. */
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes);

@@ -110,8 +110,8 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     hak_lock_release(HAK_LOCK_SPAN);
 }
 
-static void world_serve(void) {
-    hak_store_relaxed(&hak_wanted, 0);
+static void world_serve(hak_tcache_t *tcache) {
+    (void)tcache, hak_store_relaxed(&hak_wanted, 0);
     MODEL_CHECK(lock_own.owner == NULL || lock_own.is_forking, "memory is purged under a lock");
 }
 

@@ -66,6 +66,26 @@ UNIT_AROUND(reclaim_begin) {
     return 0;
 }
 
+/* A few blocks in a bin keep slabs of which no block is in use. The new load gets their units. */
+UNIT_TEST_WITH(growth_flushes_bins_that_keep_slabs, reclaim_begin, NULL) {
+    enum { KEPT_BYTES = 64, SLABS = 16, BLOCKS = SLABS * HAK_UNIT_BYTES / KEPT_BYTES };
+    unsigned sc = hak_sc_of(KEPT_BYTES - HAK_CANARY_BYTES);
+    void **kept = calloc(BLOCKS, sizeof *kept);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        kept[i] = unit_malloc(KEPT_BYTES);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) { /* the last ones freed are of all slabs */
+        hak_free(kept[(size_t)i * 1021 % BLOCKS]);
+    }
+    const hak_owner_t *home = self()->home;
+    assert_true(home->slab_count[sc] > SLABS / 2);
+    hak_store_relaxed(&hak_span_peak_bytes, 0);
+    new_load_grows();
+    assert_int_equal(home->slab_count[sc], 0);
+    new_load_ends();
+    free(kept);
+}
+
 UNIT_TEST_WITH(growth_takes_large_idle_pages_up_to_a_share, reclaim_begin, NULL) {
     hak_span_stats_t spans;
     old_load_leaves_survivors();

@@ -67,7 +67,7 @@ static inline void unit_span_retain(size_t least_bytes, size_t percent) {
 
 static inline void unit_span_free(const hak_span_t *span, unsigned touched) {
     hak_span_free(span->superslab, span->unit, span->count, touched);
-    hak_reclaim_serve(); /* as the front does */
+    hak_reclaim_serve(NULL); /* as the front does */
 }
 
 static inline void unit_span_free_all(const hak_span_t *spans, unsigned count, unsigned touched) {
