@@ -16,9 +16,11 @@
 enum {
     EVENT_OWNERS = 4,
     LOOK_PAUSE_NS = 5000000, /* between two looks at the pools of a process with threads */
-    /* Of what is wanted before a peak: if the flush gained so much, idle pages of slabs stay, as
-     * frees of their blocks would leave the hit path. */
-    FLUSHED_PART = 8,
+    /* Of a heap before a peak: below, it is mostly units of which little is touched. */
+    FLUSH_LEAST_BYTES = 4 << 20,
+    /* Wanted before a peak, in a heap of 48 MiB: if it is less, a flush is enough, and idle pages
+     * of slabs stay, as frees of their blocks would leave the hit path. */
+    FLUSH_ENOUGH_BYTES = 4 << 20,
 };
 
 static uint64_t reclaim_look_ns; /* [atomic] no look before it */
@@ -83,17 +85,14 @@ void hak_reclaim_tend(hak_tcache_t *tcache) {
 }
 
 /* Before a new peak, which comes at most once for each step of growth: a slab that a few blocks in
- * bins keep, or that is empty and current, serves other classes. Returns the bytes of such slabs
- * (docs/experiments/0131-bins-before-a-peak.md). */
-static size_t bins_flush(hak_tcache_t *tcache) {
-    hak_span_stats_t before, after;
-    hak_span_stats(&before);
+ * bins keep, or that is empty and current, serves other classes
+ * (docs/experiments/0131-bins-before-a-peak.md). Not in hardened builds: growth that an attacker
+ * causes would empty the quarantine. */
+static void bins_flush(hak_tcache_t *tcache) {
     hak_tcache_flush(tcache);
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_slab_release_current(owner);
     hak_owner_unlock(owner);
-    hak_span_stats(&after);
-    return hak_excess(before.in_use_bytes, after.in_use_bytes);
 }
 
 void hak_reclaim_serve(hak_tcache_t *tcache) {
@@ -107,9 +106,11 @@ void hak_reclaim_serve(hak_tcache_t *tcache) {
     if ((wanted & HAK_WANTED_PEAK) != 0) { /* cached mappings serve no small block */
         hak_reclaim_order_t order = {.pools = 1 << HAK_POOL_HUGE | 1 << HAK_POOL_SLABS};
         order.wanted_bytes = hak_target_over_peak();
-        size_t flushed = order.wanted_bytes != 0 && tcache != NULL ? bins_flush(tcache) : 0;
-        order.pools =
-            flushed < order.wanted_bytes / FLUSHED_PART ? order.pools : 1 << HAK_POOL_HUGE;
+        if (!HAK_HARDEN && tcache != NULL && order.wanted_bytes != 0 &&
+            hak_load_relaxed(&hak_span_peak_bytes) >= FLUSH_LEAST_BYTES) {
+            bins_flush(tcache);
+            order.pools &= order.wanted_bytes < FLUSH_ENOUGH_BYTES ? ~(1u << HAK_POOL_SLABS) : ~0u;
+        }
         hak_reclaim_order(&order);
     }
 }

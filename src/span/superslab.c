@@ -161,7 +161,7 @@ static bool superslab_map(hak_partition_t partition) {
 }
 
 HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
-HAK_LOCKED_STATE size_t hak_span_peak_bytes = 1 << 20;          /* [atomic] less needs no step */
+HAK_LOCKED_STATE size_t hak_span_peak_bytes;                    /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_limit_bytes = SIZE_MAX;        /* [atomic] */
 
 static void span_look_at_peak(void) {
