@@ -54,8 +54,14 @@ expect 0 "$hakmem" check "$pid"
 says out "all defaults, from its environment at start"
 if may_observe; then
     expect 0 "$hakmem" stats "$pid" # no option is needed
+    expect 2 "$hakmem" tell "$pid" trim --wait 0
+    says err "has not answered yet: it does it when it next allocates"
 fi
 stop
+expect 0 "$hakmem" tell --help
+says out "tell PID trim|flush|reset"
+expect 1 "$hakmem" tell
+says err "usage: hakmem-observe"
 start env
 expect 1 "$hakmem" check "$pid"
 says out "is not on hakmem"
