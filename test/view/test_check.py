@@ -65,6 +65,20 @@ def test_names_of_others_are_those_of_the_first_library_that_has_them(program, s
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason="no library is built")
+def test_library_that_is_linked_with_hakmem_is_ours(program, started, tmp_path):
+    """As the libtcmalloc that comes with it."""
+    for name in ("libtakes.so", "program"):
+        (tmp_path / name).write_bytes((program.parent / name).read_bytes())
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libgives.so", program.parent / "gives.c", "-Wl,--no-as-needed", LIBRARY],
+                   check=True)
+    one = started([tmp_path / "program"], LD_PRELOAD="", LD_LIBRARY_PATH=str(LIBRARY.parent))
+    found = {taken.family: taken for taken in foreign.taken(one.pid, check.files(one.pid), "")}
+    assert os.path.basename(found["tcmalloc"].server) == "libgives.so" and found["tcmalloc"].is_ours
+    assert "serves none" not in foreign.words(found["tcmalloc"])
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="no library is built")
 def test_bypass_is_a_line(program, started, capsys, monkeypatch):
     """The library has names of jemalloc, but none of tcmalloc."""
     one = started([program], LD_PRELOAD=str(LIBRARY))

@@ -121,8 +121,7 @@ def _described(pid: int) -> dict:
     changed, found["options_from"] = options.of_process(pid, table.load()[1])
     found["options"] = {key: {"value": value, "source": who} for key, (value, who) in changed.items()}
     preloaded = (options.environment_of(pid) or {}).get("LD_PRELOAD", "") or _text(process.rooted(pid, PRELOAD)) or path
-    found["taken"] = [{**vars(one), "is_ours": one.is_ours, "text": foreign.words(one)}
-                      for one in foreign.taken(pid, files(pid), preloaded)]
+    found["taken"] = [{**vars(one), "text": foreign.words(one)} for one in foreign.taken(pid, files(pid), preloaded)]
     found.update(_observed(pid))
     if process.is_filtered(pid):
         found["filter"] = f"a seccomp filter: {installed.NAME} profile leaves it alone unless it was started with profile_rate"

@@ -23,11 +23,8 @@ class Taken:
     file: str
     family: str  # whose names they are
     names: list[str]
-    server: str  # the file that has them; "": none
-
-    @property
-    def is_ours(self) -> bool:
-        return process.LIBRARY in os.path.basename(self.server)
+    server: str  # the file that has them
+    is_ours: bool  # it is hakmem, or linked with it, as its libtcmalloc is
 
 
 def _order(pid: int, files: list[str], read: dict[str, Elf], preloaded: str) -> list[str]:
@@ -57,7 +54,8 @@ def taken(pid: int, files: list[str], preloaded: str) -> list[Taken]:
             server = next((one for one in order if one in symbols and name in symbols[one][1]), "")
             family = next(key for key, names in FAMILIES.items() if names.fullmatch(name.encode()))
             found.setdefault((path, family, server), []).append(name)
-    return [Taken(path, family, names, server) for (path, family, server), names in found.items() if server]
+    return [Taken(path, family, names, server, any(process.LIBRARY in name for name in (os.path.basename(server), *read[server].needed)))
+            for (path, family, server), names in found.items() if server]
 
 
 def words(one: Taken) -> str:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Iterator, Optional
 
 LOAD, DYNSYM, SYMTAB, NOTE, NOBITS = 1, 11, 2, 7, 8
-NEEDED, SONAME = 1, 14  # of the dynamic section
+NEEDED, SONAME, FILTER = 1, 14, 0x7fffffff  # of the dynamic section
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 BUILD_ID = 3
 MOST_SYMBOLS = 4_000_000
@@ -164,7 +164,7 @@ class Elf:
     @cached_property
     def needed(self) -> list[str]:
         """The libraries that it is linked with, by the names they state."""
-        return self._dynamic(NEEDED)
+        return self._dynamic(FILTER) + self._dynamic(NEEDED)
 
     @cached_property
     def soname(self) -> str:
