@@ -6,11 +6,12 @@
 
 #include "base/knobs.h"
 #include "conf/conf.h"
+#include "os/syscall_linux.h"
 #include "reclaim/learner.h"
 #include "stat/report.h"
 #include "stat/rss.h"
 
-#include <sys/random.h>
+#include <sys/syscall.h>
 
 hak_knobs_t hak_knobs;      /* those that reports ask for */
 hak_dense_t hak_dense_sure; /* span.h names it */
@@ -29,8 +30,12 @@ uint64_t hak_os_resident_all(void) {
     return obs_current->reader->resident_bytes;
 }
 
+uint64_t hak_os_resident_peak(void) {
+    return obs_process_peak(obs_current->reader);
+}
+
 void hak_os_random(void *buffer, size_t bytes) {
-    (void)!getrandom(buffer, bytes, 0);
+    hak_syscall(SYS_getrandom, buffer, bytes, 0);
 }
 
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,

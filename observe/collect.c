@@ -7,8 +7,6 @@
 #include "front/event.h"
 #include "stat/figures.h"
 
-#include <stdlib.h>
-
 enum { THREADS_MOST = 1 << 20, OWNERS_MOST = 1 << 16 }; /* no process has as many */
 
 #define COLLECT_ADD(name, text) to->name += from->name;
@@ -134,7 +132,7 @@ static void list_add(hak_thread_list_t *list, const hak_thread_stats_t *thread) 
     size_t room = list->mapped_bytes / sizeof *thread;
     if (list->count == room) {
         size_t bytes = (room * 2 + 64) * sizeof *thread;
-        hak_thread_stats_t *all = realloc(list->thread, bytes);
+        hak_thread_stats_t *all = obs_grow(list->thread, bytes);
         if (all == NULL) {
             obs_current->doubt.lists++;
             return;
@@ -169,7 +167,7 @@ static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *s
 }
 
 void obs_drop_threads(hak_snapshot_t *snapshot) {
-    free(snapshot->threads.thread);
+    obs_drop(snapshot->threads.thread);
     snapshot->threads = (hak_thread_list_t){0};
 }
 

@@ -11,8 +11,6 @@
 #include "slab/purge.h"
 #include "slab/slab_inl.h"
 
-#include <stdlib.h>
-
 enum {
     RANGES_MOST = 1 << 22, /* 16 TiB in superslabs, and 235 MB of this program */
     EXTENTS_MOST = 4096,
@@ -66,7 +64,7 @@ static void list_add(list_t *list, hak_range_t range) {
     }
     if (inventory->count == list->room) {
         size_t room = list->room * 2 + BATCH;
-        hak_range_t *all = realloc(inventory->range, room * sizeof *all);
+        hak_range_t *all = obs_grow(inventory->range, room * sizeof *all);
         if (all == NULL) {
             obs_current->doubt.ranges++;
             return;
@@ -117,7 +115,7 @@ static void add_huge(list_t *list, uint64_t base, uint64_t bytes, bool is_cached
 static bool add_records(list_t *list, uint64_t at, size_t count) {
     obs_image_t *image = obs_current;
     size_t bytes = obs_size(image, record);
-    char *raw = malloc(count * bytes);
+    char *raw = obs_take(count * bytes);
     bool is_read = raw != NULL && obs_read(image->reader, at, raw, count * bytes);
     for (size_t i = 0; is_read && i < count; i++) {
         obs_record_t record;
@@ -126,7 +124,7 @@ static bool add_records(list_t *list, uint64_t at, size_t count) {
             add_huge(list, record.base, record.bytes, record.is_vacant != 0);
         }
     }
-    free(raw);
+    obs_drop(raw);
     return is_read;
 }
 
@@ -253,14 +251,14 @@ void hak_inventory_take(hak_inventory_t *inventory) {
     add_extents(&list);
     add_superslabs(&list);
     if (inventory->count != 0) {
-        qsort(inventory->range, inventory->count, sizeof *inventory->range, range_compare);
+        obs_sort(inventory->range, inventory->count, sizeof *inventory->range, range_compare);
         ranges_part(inventory);
     }
     image->inventory = inventory;
 }
 
 void hak_inventory_drop(hak_inventory_t *inventory) {
-    free(inventory->range);
+    obs_drop(inventory->range);
     *inventory = (hak_inventory_t){0};
     obs_current->inventory = NULL;
 }

@@ -8,8 +8,6 @@
 #include "large/huge_record.h"
 #include "reclaim/learner.h"
 
-#include <stdlib.h>
-
 enum {
     NOTE_TYPE = 1,
     NOTE_BYTES = 12,
@@ -72,7 +70,7 @@ void obs_decode_at(const obs_image_t *image, unsigned row, uint64_t at, const vo
 }
 
 bool obs_fetch_at(obs_image_t *image, unsigned row, uint64_t at, void *to) {
-    char raw[STRUCT_MOST];
+    static char raw[STRUCT_MOST]; /* the library runs on small stacks */
     uint32_t from = image->from[row];
     if (!obs_read(image->reader, at + from, raw, image->end[row] - from)) {
         return false;
@@ -130,7 +128,7 @@ static bool rows_check(obs_image_t *image) {
 
 /* The table: hak_door_t. */
 static bool door_read(obs_image_t *image, uint64_t at) {
-    hak_door_t *door = calloc(1, TEXT_MOST);
+    hak_door_t *door = obs_take(TEXT_MOST);
     obs_reader_t *reader = image->reader;
     size_t bytes = sizeof *door + sizeof door_text;
     bool is_good = door != NULL && obs_read(reader, at, door, sizeof *door) &&
@@ -145,7 +143,7 @@ static bool door_read(obs_image_t *image, uint64_t at) {
         obs_tame(image->library);
         is_good = rows_check(image);
     }
-    free(door);
+    obs_drop(door);
     return is_good;
 }
 

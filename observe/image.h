@@ -7,6 +7,7 @@
 
 #include "door/door.h"
 #include "front/quarantine.h"
+#include "memory.h"
 #include "profile/store.h"
 #include "reader.h"
 #include "slab/sizeclass.h"

@@ -8,12 +8,19 @@
 
 #include <signal.h>
 
-typedef enum obs_verb { OBS_EXPLAIN, OBS_STATS, OBS_MAP } obs_verb_t;
+typedef enum obs_verb {
+    OBS_EXPLAIN,
+    OBS_STATS,
+    OBS_MAP,
+    OBS_SUMMARY, /* five lines */
+    OBS_PROFILE, /* the heap profile: docs/schema/profile.schema.json */
+    OBS_LEAKS,   /* what is still allocated, by call site */
+} obs_verb_t;
 
 typedef enum obs_form { OBS_TEXT, OBS_JSON, OBS_METRICS } obs_form_t;
 
-/* Writes a report of the image that was opened; the map is always JSON, and metrics are those of
- * OBS_STATS. */
+/* Writes a report of the image that was opened. Map and profile are always JSON, the summary and
+ * leaks are text, and metrics are those of OBS_STATS. */
 void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_sink_t *sink);
 
 typedef struct obs_thread {

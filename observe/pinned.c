@@ -11,7 +11,6 @@
 #include "slab/slab_inl.h"
 
 #include <elf.h>
-#include <stdlib.h>
 
 enum { NAME_MOST = 4096 /* of a program, with its folder */ };
 
@@ -85,11 +84,11 @@ const char *hak_os_program(void) {
 
 static bool module_add(hak_profile_copy_t *copy, const obs_mapping_t *mapping, size_t *text_bytes) {
     size_t length = strlen(mapping->path) + 1, count = copy->module_count;
-    char *text = realloc(copy->text, *text_bytes + length);
+    char *text = obs_grow(copy->text, *text_bytes + length);
     copy->text = text != NULL ? text : copy->text;
     bool is_full = (count & (count - 1)) == 0; /* room is a power of two */
     hak_profile_module_t *all =
-        is_full ? realloc(copy->module, (count != 0 ? 2 * count : 1) * sizeof *all) : copy->module;
+        is_full ? obs_grow(copy->module, (count != 0 ? 2 * count : 1) * sizeof *all) : copy->module;
     copy->module = all != NULL ? all : copy->module;
     if (text == NULL || all == NULL || *text_bytes + length > UINT32_MAX) {
         return false;

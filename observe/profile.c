@@ -8,7 +8,6 @@
 #include "base/bits.h"
 #include "profile/profile.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 enum {
@@ -41,7 +40,7 @@ static const char *copy_note;
 static bool grow(void **all, size_t *room, size_t needed, size_t bytes) {
     if (needed > *room) {
         size_t more = needed + needed / 2 + 64;
-        void *grown = realloc(*all, more * bytes);
+        void *grown = obs_grow(*all, more * bytes);
         if (grown == NULL) {
             return false;
         }
@@ -243,12 +242,12 @@ static void copy_fill(work_t *work, hak_profile_copy_t *copy) {
                                         .rate = from->rate,
                                         .is_whole = from->is_whole != 0};
     copy->mapped_bytes = work->site_bytes;
-    copy->sample = malloc((work->sample_count + 1) * sizeof *copy->sample);
+    copy->sample = obs_take((work->sample_count + 1) * sizeof *copy->sample);
     for (size_t i = 0; copy->sample != NULL && i < work->sample_count; i++) {
         copy->sample[copy->sample_count++] = &work->sample[i];
     }
     if (copy->sample_count != 0) {
-        qsort(copy->sample, copy->sample_count, sizeof *copy->sample, sample_compare);
+        obs_sort(copy->sample, copy->sample_count, sizeof *copy->sample, sample_compare);
     }
 }
 
@@ -302,12 +301,12 @@ void hak_profile_copy_make(hak_profile_copy_t *copy) {
 }
 
 void hak_profile_copy_drop(hak_profile_copy_t *copy) {
-    free(copy->sample);
-    free(copy->module);
-    free(copy->text);
-    free(work_now.site);
-    free(work_now.place);
-    free(work_now.sample);
+    obs_drop(copy->sample);
+    obs_drop(copy->module);
+    obs_drop(copy->text);
+    obs_drop(work_now.site);
+    obs_drop(work_now.place);
+    obs_drop(work_now.sample);
     work_now = (work_t){0};
     *copy = (hak_profile_copy_t){0};
 }
@@ -349,28 +348,23 @@ const hak_profile_sum_t *hak_profile_copy_peak(const hak_profile_copy_t *copy,
 
 /* --- documents -------------------------------------------------------------------------------- */
 
-static void write_json(const hak_sink_t *sink) {
+const char *obs_write_profile_json(obs_image_t *image, const hak_sink_t *sink) {
     static hak_snapshot_t snapshot;
+    obs_current = image;
     obs_collect(&snapshot);
     const hak_profile_exact_t exact = {.live_bytes = snapshot.live_bytes + snapshot.large_bytes +
                                                      snapshot.huge_bytes};
     obs_drop_threads(&snapshot);
     hak_profile_write_json(sink, &exact);
+    return copy_note;
 }
 
-const char *obs_write_profile(obs_image_t *image, obs_format_t format, const hak_sink_t *sink) {
+const char *obs_write_profile(obs_image_t *image, const hak_sink_t *sink,
+                              obs_write_profile_t *write) {
     hak_profile_copy_t copy;
     obs_current = image;
-    if (format == OBS_PROFILE_JSON) {
-        write_json(sink);
-        return copy_note;
-    }
     hak_profile_copy_make(&copy);
-    if (format == OBS_PPROF) {
-        obs_write_pprof(sink, &copy);
-    } else {
-        obs_write_heap_v2(sink, &copy);
-    }
+    write(sink, &copy);
     hak_profile_copy_drop(&copy);
     return copy_note;
 }

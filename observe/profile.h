@@ -9,16 +9,17 @@
 
 #include "profile/copy.h"
 
-typedef enum obs_format { OBS_PROFILE_JSON, OBS_PPROF, OBS_HEAP_V2, OBS_FORMATS } obs_format_t;
-
-/* Writes the profile of the image that was opened. Returns what to know of it; NULL: nothing. */
-const char *obs_write_profile(obs_image_t *image, obs_format_t format, const hak_sink_t *sink);
+/* Writes the profile of the image that was opened, as JSON, or by a writer. Returns what to know of
+ * it; NULL: nothing. */
+typedef void obs_write_profile_t(const hak_sink_t *sink, const hak_profile_copy_t *copy);
+const char *obs_write_profile_json(obs_image_t *image, const hak_sink_t *sink);
+const char *obs_write_profile(obs_image_t *image, const hak_sink_t *sink,
+                              obs_write_profile_t *write);
 
 /* Fills in the mappings with code. */
 void obs_list_modules(obs_reader_t *reader, hak_profile_copy_t *copy);
 /* Documents of a copy: protobuf, in gzip if zlib was there when this was built; jemalloc's text. */
-void obs_write_pprof(const hak_sink_t *sink, const hak_profile_copy_t *copy);
-void obs_write_heap_v2(const hak_sink_t *sink, const hak_profile_copy_t *copy);
+obs_write_profile_t obs_write_pprof, obs_write_heap_v2;
 
 /* Compresses all of it. false: nothing was put, as there is no memory, or no zlib. */
 bool obs_gzip(const hak_sink_t *sink, const void *data, size_t length);

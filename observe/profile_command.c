@@ -6,14 +6,16 @@
 
 #include <unistd.h>
 
+typedef enum format { JSON, PPROF, HEAP_V2, FORMATS } format_t;
+
 typedef struct order {
-    obs_format_t format;
+    format_t format;
     const char *note;
 } order_t;
 
-static bool format_parse(obs_format_t *format, const char *name) {
+static bool format_parse(format_t *format, const char *name) {
     static const char *const names[] = {"json", "pprof", "heap_v2"};
-    for (*format = 0; *format < OBS_FORMATS; (*format)++) {
+    for (*format = 0; *format < FORMATS; (*format)++) {
         if (strcmp(name, names[*format]) == 0) {
             return true;
         }
@@ -30,7 +32,7 @@ static bool order_parse(order_t *order, obs_job_t *job, int argc, char **argv) {
         } else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
             job->file = argv[++i];
         } else if (strcmp(argv[i], "--json") == 0) {
-            order->format = OBS_PROFILE_JSON;
+            order->format = JSON;
         } else if (strcmp(argv[i], "--stop") == 0) {
             job->is_stop = true;
         } else if (argv[i][0] == '-' || job->target != NULL) {
@@ -44,7 +46,10 @@ static bool order_parse(order_t *order, obs_job_t *job, int argc, char **argv) {
 
 static void write_profile(obs_image_t *image, const hak_sink_t *sink, void *context) {
     order_t *order = context;
-    order->note = obs_write_profile(image, order->format, sink);
+    static obs_write_profile_t *const writers[] = {
+        [PPROF] = obs_write_pprof, [HEAP_V2] = obs_write_heap_v2};
+    order->note = order->format == JSON ? obs_write_profile_json(image, sink)
+                                        : obs_write_profile(image, sink, writers[order->format]);
 }
 
 int obs_command_profile(int argc, char **argv) {
@@ -53,7 +58,7 @@ int obs_command_profile(int argc, char **argv) {
     if (!order_parse(&order, &job, argc, argv)) {
         return obs_usage();
     }
-    bool is_binary = order.format == OBS_PPROF && job.file == NULL;
+    bool is_binary = order.format == PPROF && job.file == NULL;
     if (is_binary && isatty(STDOUT_FILENO)) {
         return obs_say("pprof's form is no text: give it a file (-o)");
     }

@@ -3,11 +3,12 @@
  * What all sources share: the list of mappings, and a cache of which pages are resident. */
 #include "reader.h"
 
+#include "memory.h"
+
 #include "base/bits.h"
 
 #include <elf.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum {
@@ -35,8 +36,8 @@ bool obs_fail(obs_reader_t *reader, const char *format, ...) {
 
 bool obs_begin(obs_reader_t *reader, const obs_source_t *source) {
     *reader = (obs_reader_t){.source = source, .page_bytes = 4096};
-    reader->chunk = calloc(CHUNKS, sizeof *reader->chunk);
-    reader->piece = calloc(PIECES, sizeof *reader->piece);
+    reader->chunk = obs_take(CHUNKS * sizeof *reader->chunk);
+    reader->piece = obs_take(PIECES * sizeof *reader->piece);
     return (reader->chunk != NULL && reader->piece != NULL) || obs_fail(reader, "no memory");
 }
 
@@ -44,14 +45,19 @@ bool obs_begin(obs_reader_t *reader, const obs_source_t *source) {
 static const char *path_keep(const obs_reader_t *reader, const char *path) {
     size_t count = reader->mapping_count;
     const char *last = count != 0 ? reader->mapping[count - 1].path : "";
-    return path == NULL || path[0] == '\0' ? "" : strcmp(path, last) == 0 ? last : strdup(path);
+    if (path == NULL || path[0] == '\0' || strcmp(path, last) == 0) {
+        return path == NULL || path[0] == '\0' ? "" : last;
+    }
+    size_t bytes = strlen(path) + 1;
+    char *kept = obs_take(bytes);
+    return kept != NULL ? memcpy(kept, path, bytes) : NULL;
 }
 
 static void path_drop(const obs_reader_t *reader, size_t i) {
     const char *path = reader->mapping[i].path;
     bool is_shared = i != 0 && path == reader->mapping[i - 1].path;
     if (path[0] != '\0' && !is_shared) {
-        free((void *)(uintptr_t)path);
+        obs_drop((void *)(uintptr_t)path);
     }
 }
 
@@ -69,9 +75,9 @@ void obs_close(obs_reader_t *reader) {
     for (size_t i = reader->mapping_count; i-- > 0;) { /* who shares a path comes behind */
         path_drop(reader, i);
     }
-    free(reader->mapping);
-    free(reader->chunk);
-    free(reader->piece);
+    obs_drop(reader->mapping);
+    obs_drop(reader->chunk);
+    obs_drop(reader->piece);
     reader->source = NULL;
     reader->mapping = NULL;
     reader->chunk = NULL;
@@ -86,7 +92,7 @@ bool obs_add_mapping(obs_reader_t *reader, const obs_mapping_t *mapping) {
     }
     if (count == reader->mapping_room) {
         size_t room = count != 0 ? count * 2 : 256;
-        obs_mapping_t *all = realloc(reader->mapping, room * sizeof *all);
+        obs_mapping_t *all = obs_grow(reader->mapping, room * sizeof *all);
         if (all == NULL) {
             return obs_fail(reader, "no memory");
         }

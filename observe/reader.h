@@ -78,10 +78,21 @@ struct obs_reader {
 bool obs_open_process(obs_reader_t *reader, uint32_t pid);
 /* The same, but for RSS of each mapping, for which the kernel walks all page tables. */
 bool obs_open_process_quickly(obs_reader_t *reader, uint32_t pid);
-/* Its RSS; 0: not known. */
+/* The process that this is in. Its memory is read as another's is, by the kernel: what is gone
+ * meanwhile cannot be read, and stops nobody. */
+bool obs_open_self(obs_reader_t *reader, bool wants_rss);
+/* Its RSS, and the peak of it since exec; 0: not known. */
 uint64_t obs_process_rss(const obs_reader_t *reader);
-/* Whether it has a seccomp filter. */
-bool obs_process_is_filtered(const obs_reader_t *reader);
+uint64_t obs_process_peak(const obs_reader_t *reader);
+/* Whether the thread with that file `status` has a seccomp filter. */
+bool obs_process_filter(const obs_reader_t *reader, const char *status);
+/* A descriptor of one of its files in /proc; -1: errno says why. */
+int obs_process_open(const obs_reader_t *reader, const char *name);
+/* Passes the lines of such a file, without their ends, until one says false. Returns 0, or an error
+ * number. */
+typedef bool obs_take_line_t(char *line, void *context);
+int obs_process_lines(const obs_reader_t *reader, const char *name, obs_take_line_t *take,
+                      void *context);
 /* Whether it is still there: if it was waited for, its PID may have been another's meanwhile. */
 bool obs_process_lives(const obs_reader_t *reader);
 bool obs_open_core(obs_reader_t *reader, const char *path);

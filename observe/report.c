@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "observe.h"
+#include "profile.h"
 
 #include "base/knobs.h"
+#include "profile/profile.h"
 #include "stat/report.h"
-
-#include <stdlib.h>
 
 /* The options that the writers of stat/ look at. */
 static void knobs_set(const obs_knobs_t *from) {
@@ -18,10 +18,19 @@ void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_
         [OBS_EXPLAIN] = {hak_write_explain, hak_write_explain_json},
         [OBS_STATS] = {hak_write_text, hak_write_json, hak_write_metrics},
         [OBS_MAP] = {hak_write_map, hak_write_map},
+        [OBS_SUMMARY] = {hak_write_summary, hak_write_summary},
     };
     static hak_snapshot_t snapshot;
     obs_current = image;
     knobs_set(&image->knobs);
+    if (verb == OBS_PROFILE) {
+        (void)obs_write_profile_json(image, sink);
+        return;
+    }
+    if (verb == OBS_LEAKS) {
+        hak_profile_write_leaks(sink);
+        return;
+    }
     if (verb != OBS_MAP) {
         obs_collect(&snapshot);
         image->doubt.ranges = image->doubt.slabs = 0; /* what follows reads the same again */

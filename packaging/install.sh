@@ -89,6 +89,8 @@ if [ -d "$lib/hakmem/musl" ] && ls /lib/ld-musl-*.so.1 >/dev/null 2>&1 &&
     ! ls /lib*/ld-linux-*.so.* /lib/*/ld-linux-*.so.* >/dev/null 2>&1; then
     real=$(basename "$(readlink -f "$prefix/$lib/libhakmem.so")")
     cp "$prefix/$lib"/hakmem/musl/libhakmem.so.* "$prefix/$lib/$real"
+    real=$(basename "$(readlink -f "$prefix/$lib/libhakmem-observe.so")")
+    cp "$prefix/$lib"/hakmem/musl/libhakmem-observe.so.* "$prefix/$lib/$real"
 fi
 echo "installed into $prefix; try: $prefix/bin/hakmem run --report explain -- ls"
 case :$PATH: in

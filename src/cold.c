@@ -41,7 +41,6 @@
 
 #if HAK_CONTROL
 #include "control/channel.c"
-#include "control/report.c"
 #include "control/serve.c"
 #include "control/text_mapping.c"
 #endif

@@ -58,6 +58,7 @@
 
 #if HAK_CONTROL
 #include "life/control.c"
+#include "life/report.c"
 #endif
 #include "life/fork.c"
 #include "life/init.c"

@@ -109,29 +109,9 @@ const char *hak_version(void) HAK_NOTHROW;
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
-/* Writes the statistics to a file descriptor, as text, or as JSON (docs/schema/stats.schema.json;
- * `hakmem docs` prints where docs/ is).
- * `hakmem docs statistics` explains the figures. */
-void hak_stats_print(int fd) HAK_NOTHROW;
-void hak_stats_json(int fd) HAK_NOTHROW;
-
-/* Writes to a file descriptor why the process's resident memory (RSS) is as high as it is: the
- * share of each cause, and for the largest, in words, the option or action that lowers it. As text,
- * or as JSON (docs/schema/explain.schema.json). Visits every page of the process, without stopping
- * it: while other threads work the figures are estimates. */
-void hak_explain(int fd) HAK_NOTHROW;
-void hak_explain_json(int fd) HAK_NOTHROW;
-
-/* Writes the use of every part of the allocator's memory to a file descriptor, as JSON
- * (docs/schema/map.schema.json). */
-void hak_heap_map(int fd) HAK_NOTHROW;
-
-/* Writes the heap profile to a file descriptor: which call sites hold memory, by a sample of the
- * allocations since sampling began, as JSON (docs/schema/profile.schema.json). Sampling begins and
- * ends with the option profile_rate: hak_option_set("profile_rate", "512k"), or "0".
- * `hakmem docs profiling` explains the figures. */
-void hak_profile_json(int fd) HAK_NOTHROW;
-/* The same as text that pprof reads, without what other profiles lack. */
+/* Writes the heap profile to a file descriptor as text that pprof reads: which call sites hold
+ * memory, by a sample of the allocations since sampling began, hak_option_set("profile_rate",
+ * "512k"). Without what other forms have beside it (hakmem/observe.h). */
 void hak_profile_heap(int fd) HAK_NOTHROW;
 
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */

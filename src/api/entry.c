@@ -8,7 +8,6 @@
 #include "front/partition.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
-#include "stat/stat.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,30 +56,6 @@ void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain) {
 HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {
     (void)size, (void)site;
     hak_fast_free(block);
-}
-
-HAK_EXPORT void hak_stats_print(int fd) {
-    hak_stat_print(HAK_REPORT_TEXT, fd);
-}
-
-HAK_EXPORT void hak_stats_json(int fd) {
-    hak_stat_print(HAK_REPORT_JSON, fd);
-}
-
-HAK_EXPORT void hak_explain(int fd) {
-    hak_stat_print(HAK_REPORT_EXPLAIN, fd);
-}
-
-HAK_EXPORT void hak_explain_json(int fd) {
-    hak_stat_print(HAK_REPORT_EXPLAIN_JSON, fd);
-}
-
-HAK_EXPORT void hak_heap_map(int fd) {
-    hak_stat_print(HAK_REPORT_MAP, fd);
-}
-
-HAK_EXPORT void hak_profile_json(int fd) {
-    hak_stat_print(HAK_REPORT_PROFILE, fd);
 }
 
 HAK_EXPORT void hak_profile_heap(int fd) {

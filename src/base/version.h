@@ -7,6 +7,7 @@
 #include "hakmem/hakmem.h"
 
 #define HAK_VERSION_STRING(x) #x
+#define HAK_VERSION_STRING_OF(x) HAK_VERSION_STRING(x)
 #define HAK_VERSION_DOTTED(a, b, c)                                                                \
     HAK_VERSION_STRING(a) "." HAK_VERSION_STRING(b) "." HAK_VERSION_STRING(c)
 #define HAK_VERSION_TEXT HAK_VERSION_DOTTED(HAK_VERSION_MAJOR, HAK_VERSION_MINOR, HAK_VERSION_PATCH)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The control channel, HTTP on a unix socket served by a thread of ours (life/control.c), and the
- * report at exit. life/ fills in the table of topics that both show.
+ * The control channel, HTTP on a unix socket served by a thread of ours (life/control.c). life/
+ * fills in the table of topics.
  *
  *   CONTROL-1  Nothing here runs with a lock held, or takes one; only the writers of topics do,
  *              before the peer gets a byte.
@@ -67,15 +67,5 @@ void hak_control_remove(void);
 void hak_control_after_fork(void);
 /* Prints a warning about an option's value. */
 void hak_control_warn(const char *option, const char *pattern, const char *message);
-
-/* --- report.c: at exit ------------------------------------------------------------------------ */
-/* Whether option `only`, "NAME", "NAME/SIZE" or empty, includes this program. */
-bool hak_control_is_meant(const char *only);
-/* The size behind the slash; 0 if there is none. false: the text is no size. */
-bool hak_control_least(const char *only, uint64_t *bytes);
-/* Keeps standard error for the report: programs close it before they end. */
-void hak_control_keep_error(void);
-/* Writes a topic to the file of that pattern, or to standard error if the pattern is empty. */
-void hak_control_report(const char *name, const char *pattern);
 
 #endif

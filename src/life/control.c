@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The life of the control channel (option `control`), and the report at exit (`report`).
+ * The life of the control channel (option `control`).
  *
  * The channel's thread starts when the library is loaded, so that it answers for a program that
  * allocates nothing. In the child of a fork, which may be about to call exec, an event starts it,
@@ -24,7 +24,6 @@
 #include <string.h>
 
 enum { CONTROL_NONE, CONTROL_STARTS, CONTROL_SERVES, CONTROL_FAILED, CONTROL_OVER };
-enum { REPORT_PROFILE = 6 };              /* from this choice on reports are of the heap profile */
 enum { CONTROL_STACK_BYTES = 256 << 10 }; /* a request and a snapshot take some KiB each */
 
 static const uint64_t PROFILE_RATE_MOST = 1ull << 40; /* as of the option */
@@ -38,8 +37,6 @@ static pthread_key_t control_key;   /* [init] its destructor runs as the main th
 static bool control_is_wanted;      /* [init] or by an attaching tool */
 static const char *control_pattern; /* the same: the option's value, or the tool's name */
 static uint32_t attach_is_busy;     /* [atomic] a thread carries out a tool's command */
-static uint64_t report_choice;      /* [init] */
-static uint64_t report_least_bytes; /* [init] */
 
 /* --- topics and actions ----------------------------------------------------------------------- */
 
@@ -341,40 +338,16 @@ void hak_life_control_after_fork(void) {
 
 /* --- start and exit --------------------------------------------------------------------------- */
 
-/* An unknown peak counts as large. */
-static bool report_is_due(void) {
-    uint64_t peak = report_least_bytes != 0 ? hak_os_resident_peak() : 0;
-    return report_choice != 0 && (peak == 0 || peak >= report_least_bytes);
-}
-
-/* Registered before all other exit handlers, so it runs after them. */
 static void control_exit(void *unused) {
     (void)unused;
-    static const char *const at_exit[] = {NULL,           "/summary.txt", "/stats.json",
-                                          "/explain.txt", "/map.json",    "/stats.txt",
-                                          "/profile",     "/leaks.txt"};
     hak_control_remove();
-    if (report_is_due()) {
-        hak_control_report(at_exit[report_choice], hak_conf_text("report_file"));
-    }
 }
 
 HAK_COLD void hak_life_control_init(void) {
     hak_control_table.topics = topics;
     hak_event_register(attach_look, HAK_EVENT_PROCESS);
-    if (!hak_control_is_meant(hak_conf_text("only"))) {
+    if (!hak_life_is_meant()) {
         return;
-    }
-    if (!hak_control_least(hak_conf_text("only"), &report_least_bytes)) {
-        hak_control_warn("only", hak_conf_text("only"), "the text after the / has to be a size");
-    }
-    (void)hak_conf_get("report", &report_choice);
-    if (report_choice >= REPORT_PROFILE && hak_load_relaxed(&hak_knobs.profile_rate) == 0) {
-        hak_store_relaxed(&hak_knobs.profile_rate, (size_t)HAK_PROFILE_RATE);
-    }
-    if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
-        hak_control_warn("report_file", hak_conf_text("report_file"),
-                         "nothing is written there without the option report");
     }
     if (hak_conf_text("control")[0] == '\0' || hak_os_is_secure()) {
         return;
@@ -390,15 +363,10 @@ HAK_COLD void hak_life_control_init(void) {
 }
 
 HAK_COLD void hak_life_control_begin(void) {
-    if (control_is_wanted || report_choice != 0) {
-        (void)hak_libc_at_exit(control_exit, NULL, NULL);
-    }
-    if (report_choice != 0 && hak_conf_text("report_file")[0] == '\0') {
-        hak_control_keep_error();
-    }
     if (!control_is_wanted) {
         return;
     }
+    (void)hak_libc_at_exit(control_exit, NULL, NULL);
     hak_store_relaxed(&control_state, CONTROL_NONE);
     if (control_is_main()) {
         uint64_t due_ns = hak_os_now_ns() + CONTROL_START_NS;

@@ -84,6 +84,7 @@ static void process_start(void) {
         hak_secret.has_tags = hak_os_tags_start();
     }
     if (HAK_CONTROL) {
+        hak_life_report_init();
         hak_life_control_init();
     } else {
         warn_of_no_control();
@@ -145,6 +146,7 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
         hak_limit_start();
     }
     if (HAK_CONTROL) {
+        hak_life_report_begin();
         hak_life_control_begin();
     }
 }

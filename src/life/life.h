@@ -22,8 +22,13 @@ void hak_life_detour_end(uintptr_t tcache);
 void hak_life_scavenge(hak_tcache_t *tcache);
 /* In the child of a fork. */
 void hak_life_scavenger_after_fork(void);
-/* Control channel and report at exit: part of process start; the second, of program start, when the
- * C library is up. */
+/* The report at exit: part of process start; the second, of program start, when the C library is up.
+ */
+void hak_life_report_init(void);
+void hak_life_report_begin(void);
+/* Whether the option `only` includes this program. */
+bool hak_life_is_meant(void);
+/* The control channel: the same. */
 void hak_life_control_init(void);
 void hak_life_control_begin(void);
 void hak_life_control_seal(void);

@@ -54,13 +54,7 @@ void hak_os_hang_up(int fd);
 int hak_os_copy_descriptor(int fd, int least);
 /* Identifies the open file. false: none is open. */
 bool hak_os_find_file(int fd, hak_os_file_id_t *id);
-/* Opens a file for writing, mode 0600: new, or emptied if it is the effective user's and has no
- * other name; or a device, or a pipe of that user. Follows no link, waits for no pipe. -1: none. */
-int hak_os_create_file(const char *path);
 void hak_os_close_file(int fd);
-/* hak_os_write without SIGPIPE and SIGXFSZ; waits for the reader until `due_ns`. false: cut
- * short. */
-bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns);
 /* Drops the calling thread's capabilities, present and future, except those that setuid and its kin
  * need (the C library calls these in all threads, and ends the process if only some succeed), and
  * the one to map memory where all of it is locked. */

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
@@ -239,44 +238,8 @@ void hak_os_hang_up(int fd) {
     hak_os_close_file(fd);
 }
 
-/* --- files of reports ------------------------------------------------------------------------- */
-
-/* Where the ID is ambiguous, fchmod decides: the kernel refuses it to other users. */
-static bool file_is_own(long fd, const struct stat *status) {
-    return status->st_uid == user_own() &&
-           (user_is_told(status->st_uid) ||
-            hak_syscall(SYS_fchmod, fd, status->st_mode & 07777) == 0);
-}
-
-/* Empties an existing file only if it is ours and has no second name: another user may write into
- * the folder. Devices, such as /dev/null, have no content. */
-static bool file_prepare(long fd) {
-    struct stat status = {0};
-    bool is_known = hak_syscall(SYS_fstat, fd, &status) == 0;
-    bool is_ours = is_known && file_is_own(fd, &status);
-    if (!is_known || !S_ISREG(status.st_mode)) {
-        return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
-    }
-    if (!is_ours || status.st_nlink != 1) {
-        return false;
-    }
-    hak_syscall(SYS_fchmod, fd, 0600); /* some file systems have no modes */
-    return hak_syscall(SYS_ftruncate, fd, 0) == 0;
-}
-
-/* Does not wait for a pipe's reader. A new file is ours, whatever owner the file system shows. */
-int hak_os_create_file(const char *path) {
-    enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);
-    if (fd == -EEXIST) {
-        fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
-        if (fd >= 0 && !file_prepare(fd)) {
-            hak_os_close_file((int)fd);
-            fd = -1;
-        }
-    }
-    return fd < 0 ? -1 : (int)fd;
-}
+/* --- files --------------------------------------------------------------------------------------
+ */
 
 int hak_os_copy_descriptor(int fd, int least) {
     long copy = hak_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least);
@@ -290,42 +253,17 @@ bool hak_os_find_file(int fd, hak_os_file_id_t *id) {
     return is_open;
 }
 
-/* Writes until complete, broken, or too late. */
-static bool write_until(int fd, const char *data, size_t length, uint64_t due_ns) {
+/* Until complete, or broken. */
+void hak_os_write(int fd, const char *data, size_t length) {
     while (length > 0) {
         long done = hak_syscall(SYS_write, fd, data, length);
-        if (done > 0) {
-            data += done;
-            length -= (size_t)done;
-        } else if (done == -EAGAIN) {
-            uint64_t now = hak_os_now_ns();
-            if (now >= due_ns) {
-                return false;
-            }
-            (void)hak_os_await(fd, true, due_ns - now);
-        } else if (done != -EINTR) {
-            return false;
+        if (done <= 0 && done != -EINTR) {
+            return;
         }
+        done = done > 0 ? done : 0;
+        data += done;
+        length -= (size_t)done;
     }
-    return true;
-}
-
-void hak_os_write(int fd, const char *data, size_t length) {
-    (void)write_until(fd, data, length, 0);
-}
-
-/* The signals would come to this thread: takes them back. */
-bool hak_os_write_calmly(int fd, const char *data, size_t length, uint64_t due_ns) {
-    uint64_t ours = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1), before = 0, pending = 0;
-    struct timespec none = {0};
-    hak_syscall(SYS_rt_sigpending, &pending, sizeof pending);
-    hak_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &before, sizeof ours);
-    bool is_done = write_until(fd, data, length, due_ns);
-    ours &= ~pending;
-    while (ours != 0 && hak_syscall(SYS_rt_sigtimedwait, &ours, 0, &none, sizeof ours) > 0) {
-    }
-    hak_os_restore_signals(before);
-    return is_done;
 }
 
 /* --- rights of a thread ----------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * hak_free_at, hak_stats_json?
  */
 #include <hakmem/hakmem.h>
+#include <hakmem/observe.h>
 
 #include "expect.h"
 

@@ -7,11 +7,9 @@
 #ifndef HAK_TEST_API_FIGURE_H
 #define HAK_TEST_API_FIGURE_H
 
-#include "expect.h"
+#include <hakmem/observe.h>
 
-#ifndef HAKMEM_HAKMEM_H
-extern void hak_stats_print(int fd) __attribute__((weak));
-#endif
+#include "expect.h"
 
 enum { FIGURE_TEXT_BYTES = 32768 };
 

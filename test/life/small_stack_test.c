@@ -4,6 +4,7 @@
  * fit into it? With the argument "least", the least stack that the C library allows (musl: 2 KiB),
  * in which allocation and free are to fit while the heap profiler samples most blocks.
  */
+#include <hakmem/observe.h>
 #include <limits.h>
 #include <malloc.h>
 
@@ -11,14 +12,13 @@
 
 enum { THREAD_COUNT = 50, LIVE_COUNT = 300, SMALL_STACK_BYTES = 16384 };
 
-extern void hak_stats_json(int fd) __attribute__((weak));
-
 /* Reports are the deepest. */
 static void report(void) {
     EXPECT(mallinfo2().arena != 0);
-    if (hak_stats_json != NULL) {
+    if (expect_is_hakmem()) {
         int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
         hak_stats_json(fd);
+        hak_explain(fd);
         close(fd);
     }
 }

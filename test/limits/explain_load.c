@@ -5,6 +5,7 @@
  *
  *   explain_load leak|survivors|caches|remote|spans|huge|padding */
 #include <hakmem/hakmem.h>
+#include <hakmem/observe.h>
 #include <pthread.h>
 
 #include "api/expect.h"

@@ -57,9 +57,8 @@ int main(int argc, char **argv) {
         printf(" %zu", load.phase_above[phase]);
     }
     printf("\n");
-    if (getenv("TIGHT_STATS") != NULL && expect_is_hakmem()) {
-        extern void hak_stats_print(int fd) __attribute__((weak));
-        hak_stats_print(2);
+    if (getenv("TIGHT_STATS") != NULL) {
+        malloc_stats();
     }
     return 0;
 }

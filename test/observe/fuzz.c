@@ -165,15 +165,18 @@ static int report_all(bool *is_open) {
     if (is_learning) {
         memcpy(roots, image.root, sizeof roots);
     }
-    for (obs_format_t format = OBS_PROFILE_JSON; *is_open && format < OBS_FORMATS; format++) {
+    for (unsigned form = 0; *is_open && form < 3; form++) {
         report_bytes = 0;
-        (void)obs_write_profile(&image, format, &sink);
+        (void)(form == 0 ? obs_write_profile_json(&image, &sink)
+                         : obs_write_profile(&image, &sink,
+                                             form == 1 ? obs_write_pprof : obs_write_heap_v2));
         if (report_bytes > REPORT_MOST) {
             fprintf(stderr, "fuzz: a profile of %llu bytes\n", (unsigned long long)report_bytes);
             return 1;
         }
     }
-    for (obs_verb_t verb = OBS_EXPLAIN; *is_open && !is_profile_alone && verb <= OBS_MAP; verb++) {
+    for (obs_verb_t verb = OBS_EXPLAIN; *is_open && !is_profile_alone && verb <= OBS_LEAKS;
+         verb++) {
         report_bytes = 0;
         obs_report(&image, verb, true, &sink);
         obs_report(&image, verb, false, &sink);

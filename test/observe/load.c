@@ -6,6 +6,7 @@
  *
  *   load [abort] */
 #include <hakmem/hakmem.h>
+#include <hakmem/observe.h>
 #include <pthread.h>
 
 #include "api/expect.h"

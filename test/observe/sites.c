@@ -5,6 +5,7 @@
  *
  *   sites */
 #include <hakmem/hakmem.h>
+#include <hakmem/observe.h>
 #include <pthread.h>
 
 #include "api/expect.h"

@@ -51,20 +51,18 @@ static void write_all(const char *end) {
     static const struct {
         const char *name;
         hak_report_t form;
-        void (*write)(int fd); /* instead of a form of the statistics */
-    } reports[] = {{"text", HAK_REPORT_TEXT, NULL},  {"xml", HAK_REPORT_XML, NULL},
-                   {"json", HAK_REPORT_JSON, NULL},  {"metrics", HAK_REPORT_METRICS, NULL},
-                   {"explain", 0, hak_explain_json}, {"map", 0, hak_heap_map}};
+    } reports[] = {{"text", HAK_REPORT_TEXT},
+                   {"xml", HAK_REPORT_XML},
+                   {"json", HAK_REPORT_JSON},
+                   {"metrics", HAK_REPORT_METRICS},
+                   {"explain", HAK_REPORT_EXPLAIN_JSON},
+                   {"map", HAK_REPORT_MAP}};
     char path[512];
     for (unsigned i = 0; i < sizeof reports / sizeof *reports; i++) {
         snprintf(path, sizeof path, "%s/%s.%s", folder, reports[i].name, end);
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         expect(fd >= 0, path);
-        if (reports[i].write != NULL) {
-            reports[i].write(fd);
-        } else {
-            hak_stat_print(reports[i].form, fd);
-        }
+        hak_stat_print(reports[i].form, fd);
         close(fd);
     }
 }

@@ -96,7 +96,7 @@ UNIT_TEST(reports_say_every_figure_of_the_snapshot) {
 
 UNIT_TEST(report_in_text_begins_every_line_with_our_name) {
     unit_capture_begin();
-    hak_stats_print(2);
+    hak_stat_print(HAK_REPORT_TEXT, 2);
     const char *text = unit_capture_end();
     unsigned lines = unit_line_count(text);
     assert_true(lines > 30);

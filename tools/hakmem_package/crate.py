@@ -21,7 +21,7 @@ def sources_only() -> Path:
         path.write_text(path.read_text(encoding="utf-8").replace("@VERSION@", stage.version()), encoding="utf-8")
     for name in NAMES:
         shutil.copy2(stage.ROOT / "LICENSE", folder / name / "LICENSE")
-    stage.copy_sources(folder / "hakmem-sys" / "csrc", "src/", "include/", "LICENSE")
+    stage.copy_sources(folder / "hakmem-sys" / "csrc", "src/", "include/", "observe/", "LICENSE")
     return folder
 
 

@@ -95,7 +95,7 @@ def checksums() -> Path:
 def packed() -> list[str]:
     """Sources that the crate lacks: all that unity.c and cold.c need must be there."""
     folder = crate.sources_only() / "hakmem-sys" / "csrc"
-    return [f"the crate lacks {name}" for name in ("src/unity.c", "src/cold.c", "src/conf/presets.def",
+    return [f"the crate lacks {name}" for name in ("src/unity.c", "src/cold.c", "src/conf/presets.def", "observe/library.list",
             "include/hakmem/hakmem.h") if not (folder / name).exists()]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from . import stage
 
-DEVEL = ("usr/include", "usr/lib64/cmake", "usr/lib64/pkgconfig", "usr/lib64/libhakmem.a", "usr/share/man/man3")
+DEVEL = ("usr/include", "usr/lib64/cmake", "usr/lib64/pkgconfig", "usr/lib64/libhakmem.a", "usr/lib64/libhakmem-observe.a",
+         "usr/share/man/man3")
 OURS = ("hakmem", "cmake/hakmem")  # ends of the folders that go with the package
 
 

@@ -31,8 +31,8 @@ def version() -> str:
                     for part in ("MAJOR", "MINOR", "PATCH"))
 
 
-def soname() -> str:
-    return f"libhakmem.so.{version().split('.', maxsplit=1)[0]}"
+def soname(name: str = "libhakmem") -> str:
+    return f"{name}.so.{version().split('.', maxsplit=1)[0]}"
 
 
 def moment() -> int:
@@ -91,6 +91,9 @@ def tree(folder: Path, machine: str = MACHINE) -> Path:
     for build_folder, below in others.items():
         (library / below).mkdir(parents=True)
         shutil.copy2(build_folder / "stripped" / f"libhakmem.so.{version()}", library / below / soname())
+        if below == "hakmem/musl":  # the hardened library finds the observer's two folders above
+            shutil.copy2(build_folder / "stripped" / f"libhakmem-observe.so.{version()}",
+                         library / below / soname("libhakmem-observe"))
     return folder
 
 

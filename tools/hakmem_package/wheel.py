@@ -27,7 +27,7 @@ def glibc_needed(*libraries: Path) -> tuple[int, int]:
 
 def programs(tree: Path) -> list[Path]:
     """What asks for a version of glibc: the libraries, and the observer if it is not static."""
-    return [*(path for path in tree.rglob("libhakmem.so*") if "musl" not in path.parts), tree / "bin" / "hakmem-observe"]
+    return [*(path for path in tree.rglob("libhakmem*.so*") if "musl" not in path.parts), tree / "bin" / "hakmem-observe"]
 
 
 def tag(tree: Path, is_musl: bool, machine: str) -> str:

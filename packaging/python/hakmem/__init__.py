@@ -31,9 +31,15 @@ def library() -> str:
                 for file in sorted(files) if file.startswith("libhakmem.so.") and "hardened" not in place)
 
 
-def _function(name: str) -> Any:
+def _observer() -> str:
+    """Of the library with the reports, which lies beside it."""
+    return library().replace("libhakmem.so.", "libhakmem-observe.so.")
+
+
+def _function(name: str, path: Optional[str] = None) -> Any:
     try:
-        return getattr(ctypes.CDLL(None), name)
+        ctypes.CDLL(None).hak_version
+        return getattr(ctypes.CDLL(path), name)
     except AttributeError:
         raise Inactive(f"{name} is not there: " + ("this hakmem has no such function" if name != "hak_version" and is_active()
                        else "the process does not run on hakmem; call hakmem.enable() first")) from None
@@ -110,7 +116,7 @@ def enable(options: Optional[str] = None, profile: Optional[str] = None, functio
 
 def _written(name: str) -> bytes:
     """What a function writes to the descriptor it is given."""
-    function = _function(name)
+    function = _function(name, _observer())
     with tempfile.TemporaryFile() as file:
         function(file.fileno())
         file.seek(0)

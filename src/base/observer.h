@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Two functions of the observer's library (observe/at_exit.c), by which the option report works. A
+ * program may have it linked in; else it is loaded. */
+#ifndef HAK_BASE_OBSERVER_H
+#define HAK_BASE_OBSERVER_H
+
+#include "base/compiler.h"
+#include "base/words.h"
+
+typedef struct hak_observer_order {
+    uint32_t door;       /* HAK_DOOR_VERSION */
+    const char *report;  /* a choice of the option */
+    const char *file;    /* with %p and %e; empty: standard error, of which it keeps a copy */
+    const char *program; /* for %e */
+} hak_observer_order_t;
+
+/* At the start of the program. Returns NULL, or why there will be no report. */
+typedef const char *hak_observer_begin_t(const hak_observer_order_t *order);
+/* At exit, in a thread that holds no lock of the heap: writes the report. */
+typedef void hak_observer_end_t(void);
+
+#define HAK_OBSERVER_SYMBOL __attribute__((visibility("default"), weak))
+extern HAK_OBSERVER_SYMBOL hak_observer_begin_t hak_observer_begin;
+extern HAK_OBSERVER_SYMBOL hak_observer_end_t hak_observer_end;
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The report at exit (option report). The observer makes it, a library (observe/): this process
+ * loads it as it starts, if it reports, as it may close its files, change its root or forbid calls
+ * later. A program may have it linked in, and a static one must. */
+#include "base/check.h"
+#include "base/fmt.h"
+#include "base/knobs.h"
+#include "base/observer.h"
+#include "base/version.h"
+#include "conf/conf.h"
+#include "door/door.h"
+#include "life/life.h"
+#include "os/libc.h"
+#include "os/lock.h"
+#include "os/optional.h"
+#include "profile/profile.h"
+
+#include <string.h>
+
+enum { REPORT_PROFILE = 6 }; /* from this choice on reports are of the heap profile */
+enum { REPORT_OPEN = 2 };    /* RTLD_NOW */
+enum {
+    REPORT_SHOWN_BYTES = 256, /* in a warning */
+    REPORT_PATH_BYTES = 4096
+};
+
+#define REPORT_LIBRARY "libhakmem-observe.so." HAK_VERSION_STRING_OF(HAK_VERSION_MAJOR)
+
+static uint64_t report_choice;         /* [init] 0: none */
+static uint64_t report_least_bytes;    /* [init] of the peak */
+static hak_observer_end_t *report_end; /* [init] NULL: none */
+
+static void warn_of(const char *option, const char *message) {
+    const char *value = hak_conf_text(option);
+    hak_warn("%s: %m: %s", option, value, hak_least(strlen(value), REPORT_SHOWN_BYTES), message);
+}
+
+/* Whether option `only`, "NAME", "NAME/SIZE" or empty, includes this program. */
+bool hak_life_is_meant(void) {
+    const char *only = hak_conf_text("only");
+    size_t length = (size_t)(strchrnul(only, '/') - only);
+    return length == 0 || hak_is_word(hak_os_program(), only, length);
+}
+
+/* The size behind the slash; 0 if there is none. false: the text is no size. */
+static bool least_parse(const char *only, uint64_t *bytes) {
+    const char *slash = strchr(only, '/');
+    *bytes = 0;
+    return slash == NULL || hak_parse_size(slash + 1, strlen(slash + 1), bytes);
+}
+
+HAK_COLD void hak_life_report_init(void) {
+    const char *only = hak_conf_text("only");
+    if (!hak_life_is_meant() || hak_os_is_secure()) {
+        return;
+    }
+    if (!least_parse(only, &report_least_bytes)) {
+        warn_of("only", "the text after the / has to be a size");
+    }
+    (void)hak_conf_get("report", &report_choice);
+    if (report_choice >= REPORT_PROFILE && hak_load_relaxed(&hak_knobs.profile_rate) == 0) {
+        hak_store_relaxed(&hak_knobs.profile_rate, (size_t)HAK_PROFILE_RATE);
+    }
+    if (report_choice == 0 && hak_conf_text("report_file")[0] != '\0') {
+        warn_of("report_file", "nothing is written there without the option report");
+    }
+}
+
+/* --- the observer ----------------------------------------------------------------------------- */
+
+/* Its file lies beside ours, two folders above a variant of ours, or where libraries are looked
+ * for. NULL: in none of them, or this program cannot load any. */
+static HAK_COLD void *observer_load(void) {
+    static const char *const folders[] = {"", "../../"};
+    void *(*open)(const char *, int) =
+        (void *(*)(const char *, int))hak_libc_symbol(HAK_LIBC_NEXT, "dlopen");
+    const char *file = "";
+    void *handle = NULL;
+    HAK_TEXT(path, REPORT_PATH_BYTES);
+    (void)hak_libc_object_of((const void *)hak_life_report_begin, &file);
+    const char *slash = strrchr(file, '/');
+    for (unsigned i = 0; slash != NULL && handle == NULL && i < 2; i++) {
+        path.length = 0;
+        hak_text_mem(&path, file, (size_t)(slash - file) + 1);
+        hak_text_format(&path, "%s" REPORT_LIBRARY, folders[i]);
+        handle = open != NULL ? open(hak_text_string(&path), REPORT_OPEN) : NULL;
+    }
+    return handle != NULL || open == NULL ? handle : open(REPORT_LIBRARY, REPORT_OPEN);
+}
+
+/* Returns NULL, or why there will be no report. */
+static HAK_COLD const char *observer_begin(void) {
+    hak_observer_begin_t *begin = hak_observer_begin;
+    hak_observer_end_t *end = hak_observer_end;
+    if (begin == NULL && hak_libc_symbol != NULL) {
+        void *handle = observer_load();
+        begin = handle != NULL
+                    ? (hak_observer_begin_t *)hak_libc_symbol(handle, "hak_observer_begin")
+                    : NULL;
+        end = handle != NULL ? (hak_observer_end_t *)hak_libc_symbol(handle, "hak_observer_end")
+                             : NULL;
+    }
+    if (begin == NULL || end == NULL) {
+        return hak_libc_symbol != NULL ? "it cannot be loaded" : "it is not linked in";
+    }
+    const hak_observer_order_t order = {.door = HAK_DOOR_VERSION,
+                                        .report = hak_conf_text("report"),
+                                        .file = hak_conf_text("report_file"),
+                                        .program = hak_os_program()};
+    const char *failure = begin(&order);
+    report_end = failure == NULL ? end : NULL;
+    return failure;
+}
+
+/* --- start and exit --------------------------------------------------------------------------- */
+
+/* An unknown peak counts as large. */
+static bool is_due(void) {
+    uint64_t peak = report_least_bytes != 0 ? hak_os_resident_peak() : 0;
+    return peak == 0 || peak >= report_least_bytes;
+}
+
+/* Registered before all other exit handlers, so it runs after them. A signal handler may call exit
+ * inside an operation, whose locks stay taken: then no report. */
+static void report_write(void *unused) {
+    (void)unused;
+    if (report_end == NULL || !is_due()) {
+        return;
+    }
+    if (hak_lock_holds_none()) {
+        report_end();
+    } else {
+        hak_warn("report: none, as exit was called inside of an allocation");
+    }
+}
+
+HAK_COLD void hak_life_report_begin(void) {
+    if (report_choice == 0) {
+        return;
+    }
+    const char *failure = observer_begin();
+    if (failure != NULL) {
+        hak_warn("report: none, as it needs " REPORT_LIBRARY ": %s", failure);
+    }
+    (void)hak_libc_at_exit(report_write, NULL, NULL);
+}
