@@ -1,6 +1,6 @@
 # libhakmem_je.a: malloc's family and jemalloc's functions under a prefix, for programs that have jemalloc inside under one, and
 # have another allocator beside it. All other names are local, so that the library may also be preloaded, or linked under a second
-# prefix. Without channel, report at exit and C++ operators. Built when it is asked for: cmake --build build/release --target hakmem_je
+# prefix. Without report at exit and C++ operators. Built when it is asked for: cmake --build build/release --target hakmem_je
 set(HAK_JE_PREFIX je_ CACHE STRING "prefix of the names in libhakmem_je.a; that of Rust's crates is _rjem_")
 set(names "")
 set(kept "")
@@ -18,7 +18,7 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/je.kept CONTENT "${kept}")
 
 add_library(hak_unity_je OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/unity.c ${PROJECT_SOURCE_DIR}/src/cold.c)
 hak_compile(hak_unity_je 0 0)
-target_compile_definitions(hak_unity_je PRIVATE HAK_CONTROL=0)
+target_compile_definitions(hak_unity_je PRIVATE HAK_REPORT=0)
 hak_placed(${PROJECT_BINARY_DIR}/je_placed.o hak_unity_je)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/je.o
   COMMAND ${CMAKE_OBJCOPY} --redefine-syms=${PROJECT_BINARY_DIR}/je.names ${PROJECT_BINARY_DIR}/je_placed.o je_named.o

@@ -9,7 +9,6 @@
 
 #include "os/code_linux.c"
 #include "os/harden_linux.c"
-#include "os/socket_linux.c"
 #include "os/trap_linux.c"
 
 #include "stack/cfi.c"
@@ -38,12 +37,6 @@
 #include "profile/pprof.c"
 #include "profile/sample.c"
 #include "profile/store.c"
-
-#if HAK_CONTROL
-#include "control/channel.c"
-#include "control/serve.c"
-#include "control/text_mapping.c"
-#endif
 
 #include "door/door.c"
 

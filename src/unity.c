@@ -56,13 +56,12 @@
 #include "reclaim/slabs.c"
 #include "reclaim/target.c"
 
-#if HAK_CONTROL
-#include "life/control.c"
-#include "life/report.c"
-#endif
 #include "life/fork.c"
 #include "life/init.c"
 #include "life/mailbox.c"
+#if HAK_REPORT
+#include "life/report.c"
+#endif
 #include "life/scavenger.c"
 #include "life/thread.c"
 #include "life/underlying.c"

@@ -14,8 +14,8 @@
 #ifndef HAK_OVERRIDE /* 1: the malloc family and C++ operators are exported */
 #define HAK_OVERRIDE 1
 #endif
-#ifndef HAK_CONTROL /* 1: with control channel and report at exit */
-#define HAK_CONTROL 1
+#ifndef HAK_REPORT /* 1: with the report at exit */
+#define HAK_REPORT 1
 #endif
 #ifndef HAK_SHARED /* 1: for the shared library, which also wraps dlopen */
 #define HAK_SHARED 0
@@ -50,7 +50,7 @@
 #endif
 
 #ifndef __cplusplus
-_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_CONTROL | HAK_SHARED | HAK_FAULT |
+_Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_REPORT | HAK_SHARED | HAK_FAULT |
                  HAK_CONTENTION) &
                 ~1) == 0,
                "build switches are 0 or 1");

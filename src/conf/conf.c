@@ -46,7 +46,7 @@ static const char conf_names[][HAK_CONF_CHOICES][HAK_CONF_NAME_BYTES] = {
 
 enum { CONF_LIST_BYTES = 4096 };
 
-_Static_assert(HAK_CONF_OPTIONS <= 27, "an option has to leave before another may enter");
+_Static_assert(HAK_CONF_OPTIONS <= 26, "an option has to leave before another may enter");
 
 hak_conf_state_t hak_conf_state;
 

@@ -106,6 +106,10 @@ static const char *show_nearest(const char *word, size_t length) {
 
 void hak_conf_complain_name(const char *source, const char *name, size_t length) {
     length = hak_least(length, SHOW_WORD);
+    if (hak_is_word("control", name, length)) {
+        hak_warn("%s: the option control is gone: hakmem-observe needs none", source);
+        return;
+    }
     const char *nearest = show_nearest(name, length);
     hak_warn("%s: unknown option '%m'%s%s%s 'help' lists all", source, name, length,
              nearest != NULL ? "; did you mean " : ";", nearest, nearest != NULL ? "?" : "");
@@ -176,42 +180,4 @@ void hak_conf_print_values(void) {
         hak_text_format(&text, "  from %s", show_source(option));
         hak_print_line(&text);
     }
-}
-
-/* --- JSON ------------------------------------------------------------------------------------- */
-
-static void json_pair(const hak_sink_t *sink, const char *name, const char *value) {
-    hak_sink_format(sink, ",\"%s\":", name);
-    hak_sink_quoted(sink, value);
-}
-
-static void json_value(const hak_sink_t *sink, const char *name, const hak_conf_option_t *option,
-                       uint64_t value) {
-    HAK_TEXT(text, HAK_CONF_TEXT_BYTES);
-    hak_conf_put_value(&text, option, value);
-    json_pair(sink, name, hak_text_string(&text));
-}
-
-static void json_option(const hak_sink_t *sink, const hak_conf_option_t *option) {
-    static const char types[][8] = {"bool", "count", "percent", "bytes", "choice", "text"};
-    HAK_TEXT(text, HAK_LINE_TEXT - 1);
-    show_put_valid(&text, option);
-    hak_sink_format(sink, "\n{\"name\":\"%s\"", option->name);
-    json_value(sink, "value", option, hak_conf_value(option));
-    json_value(sink, "default", option, option->initial);
-    json_pair(sink, "type", types[option->type]);
-    json_pair(sink, "valid", hak_text_string(&text));
-    json_pair(sink, "source", show_source(option));
-    json_pair(sink, "text", show_text(option));
-    hak_sink_format(sink, "}");
-}
-
-void hak_conf_report(const hak_sink_t *sink) {
-    hak_sink_format(sink, "{\"hakmem\":\"%s\",\"schema\":1,\"profile\":\"%s\",\"options\":[",
-                    HAK_VERSION_TEXT, hak_conf_state.profile);
-    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
-        hak_sink_format(sink, "%s", i == 0 ? "" : ",");
-        json_option(sink, &hak_conf_options[i]);
-    }
-    hak_sink_format(sink, "]}\n");
 }

@@ -113,11 +113,7 @@ static HAK_COLD void fork_child(void) {
     hak_guard_after_fork(hak_lock_fork_is_clean);
     hak_profile_after_fork(hak_lock_fork_is_clean);
     hak_life_scavenger_after_fork();
-    hak_life_main_note();
     hak_life_mail_after_fork();
-    if (HAK_CONTROL) {
-        hak_life_control_after_fork();
-    }
     if (hak_load_relaxed(&hak_knobs.observable)) {
         hak_os_let_observe();
     }

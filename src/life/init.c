@@ -3,7 +3,6 @@
  * Process start: runs once, at load or on the first slow path before that, perhaps before libc's
  * own initialisers. Order: facts, options, wiring, hooks. */
 #include "conf/conf.h"
-#include "control/control.h"
 #include "front/budget.h"
 #include "front/event.h"
 #include "front/flush.h"
@@ -40,19 +39,15 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
     hak_os_seal(&hak_profile_table, sizeof hak_profile_table);
     hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
-    if (HAK_CONTROL) {
-        hak_life_control_seal();
-    }
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
 }
 
-/* One warning for both options, as this build has neither the channel nor the report. */
-static void warn_of_no_control(void) {
+static void warn_of_no_report(void) {
     uint64_t report = 0;
     (void)hak_conf_get("report", &report);
-    if (report != 0 || hak_conf_text("control")[0] != '\0') {
-        hak_warn("control, report: not in this build (HAK_CONTROL=0); options ignored");
+    if (report != 0) {
+        hak_warn("report: not in this build (HAK_REPORT=0); option ignored");
     }
 }
 
@@ -83,11 +78,10 @@ static void process_start(void) {
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_secret.has_tags = hak_os_tags_start();
     }
-    if (HAK_CONTROL) {
+    if (HAK_REPORT) {
         hak_life_report_init();
-        hak_life_control_init();
     } else {
-        warn_of_no_control();
+        warn_of_no_report();
     }
     if (hak_load_relaxed(&hak_knobs.observable)) {
         hak_os_let_observe();
@@ -145,8 +139,7 @@ __attribute__((constructor(101))) static void process_start_at_load(int argc, ch
     if (!hak_load_relaxed(&hak_knobs.force_libc)) { /* opens files while there is one thread */
         hak_limit_start();
     }
-    if (HAK_CONTROL) {
+    if (HAK_REPORT) {
         hak_life_report_begin();
-        hak_life_control_begin();
     }
 }

@@ -37,8 +37,7 @@ static void warn_of(const char *option, const char *message) {
 }
 
 /* Whether option `only`, "NAME", "NAME/SIZE" or empty, includes this program. */
-bool hak_life_is_meant(void) {
-    const char *only = hak_conf_text("only");
+static bool is_meant(const char *only) {
     size_t length = (size_t)(strchrnul(only, '/') - only);
     return length == 0 || hak_is_word(hak_os_program(), only, length);
 }
@@ -52,7 +51,7 @@ static bool least_parse(const char *only, uint64_t *bytes) {
 
 HAK_COLD void hak_life_report_init(void) {
     const char *only = hak_conf_text("only");
-    if (!hak_life_is_meant() || hak_os_is_secure()) {
+    if (!is_meant(only) || hak_os_is_secure()) {
         return;
     }
     if (!least_parse(only, &report_least_bytes)) {
@@ -102,7 +101,7 @@ static HAK_COLD const char *observer_begin(void) {
                              : NULL;
     }
     if (begin == NULL || end == NULL) {
-        return hak_libc_symbol != NULL ? "it cannot be loaded" : "it is not linked in";
+        return "it is not linked in, and cannot be loaded";
     }
     const hak_observer_order_t order = {.door = HAK_DOOR_VERSION,
                                         .report = hak_conf_text("report"),

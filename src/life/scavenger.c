@@ -46,11 +46,10 @@ static HAK_COLD void *scavenger_main(void *unused) {
 }
 
 void hak_life_scavenge(hak_tcache_t *tcache) {
-    pthread_t thread;
     if (hak_load_relaxed(&hak_knobs.scavenger) && hak_life_may_start(tcache) &&
         hak_load_relaxed(&scavenger_is_there) == 0 &&
         hak_swap_relaxed(&scavenger_is_there, 1) == 0 &&
-        !hak_life_thread_create(scavenger_main, &thread, 0, &scavenger_signals)) {
+        !hak_life_thread_create(scavenger_main, &scavenger_signals)) {
         hak_warn("scavenger: no thread could be started; memory goes back as the program runs");
     }
 }

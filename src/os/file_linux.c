@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: reads files, all of them in /proc and /sys, and the notes of mapped ones. */
+ * Linux: reads files, all of them in /proc and /sys, and the notes of mapped ones; writes lines. */
 #include "base/bits.h"
 #include "base/fmt.h"
 #include "os/optional.h"
-#include "os/socket.h"
 #include "os/syscall_linux.h"
 
 #include <elf.h>
@@ -40,9 +39,22 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     }
     int fd = hak_os_open_head(path, buffer, capacity, &length);
     if (fd >= 0) {
-        hak_os_close_file(fd);
+        hak_syscall(SYS_close, fd);
     }
     return length;
+}
+
+/* Until complete, or broken. */
+void hak_os_write(int fd, const char *data, size_t length) {
+    while (length > 0) {
+        long done = hak_syscall(SYS_write, fd, data, length);
+        if (done <= 0 && done != -EINTR) {
+            return;
+        }
+        done = done > 0 ? done : 0;
+        data += done;
+        length -= (size_t)done;
+    }
 }
 
 typedef struct file_lines {
@@ -90,7 +102,7 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
     while ((more = file_read(fd, buffer + length, capacity - length)) != 0) {
         length = lines_take(&lines, buffer, length + more, capacity);
     }
-    hak_os_close_file(fd);
+    hak_syscall(SYS_close, fd);
     return true;
 }
 

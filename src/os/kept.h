@@ -12,7 +12,12 @@
 #ifndef HAK_OS_KEPT_H
 #define HAK_OS_KEPT_H
 
-#include "os/socket.h"
+#include "base/compiler.h"
+#include "base/words.h"
+
+typedef struct hak_os_file_id {
+    uint64_t device, inode;
+} hak_os_file_id_t;
 
 typedef struct hak_os_kept {
     int number; /* -1: none; high: the program uses low ones */

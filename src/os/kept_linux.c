@@ -61,6 +61,14 @@ static int kept_least(void) {
     return hak_kept_least;
 }
 
+/* false: none is open. */
+static bool find_file(int fd, hak_os_file_id_t *id) {
+    struct stat status = {0};
+    bool is_open = hak_syscall(SYS_fstat, fd, &status) == 0;
+    *id = (hak_os_file_id_t){status.st_dev, status.st_ino};
+    return is_open;
+}
+
 size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wanted_t *is_wanted,
                         char *text, size_t capacity) {
     size_t length = 0;
@@ -73,25 +81,27 @@ size_t hak_os_kept_open(hak_os_kept_t *kept, const char *path, hak_os_kept_wante
     bool is_kept = capacity == 0 || is_wanted(text, length);
     if (HAK_FAULT && is_kept && is_given) {
         kept->number = hak_os_fault_keep(path);
-    } else if (is_kept && hak_os_find_file(low, &kept->id)) {
-        kept->number = hak_os_copy_descriptor(low, kept_least());
+    } else if (is_kept && find_file(low, &kept->id)) {
+        long copy = hak_syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, kept_least());
+        kept->number = copy < 0 ? -1 : (int)copy;
     }
     if (low >= 0) {
-        hak_os_close_file(low);
+        hak_syscall(SYS_close, low);
     }
     return length;
 }
 
 void hak_os_kept_close(hak_os_kept_t *kept) {
     if (kept->number >= 0) {
-        hak_os_close_file(kept->number);
+        hak_syscall(SYS_close, kept->number);
     }
     kept->number = -1;
 }
 
 static bool kept_is_ours(const hak_os_kept_t *kept) {
     hak_os_file_id_t id;
-    return hak_os_find_file(kept->number, &id) && hak_os_is_same_file(&id, &kept->id);
+    return find_file(kept->number, &id) && id.device == kept->id.device &&
+           id.inode == kept->id.inode;
 }
 
 size_t hak_os_kept_read(const hak_os_kept_t *kept, char *buffer, size_t capacity) {

@@ -92,7 +92,7 @@ static void values_that_do_not_fit_are_erange(void) {
     EXPECT_EQ(hak_option_get("retain_min", value, 4), 0); /* "32m" */
     EXPECT(strcmp(value, "32m") == 0);
     EXPECT_EQ(hak_option_get("report", value, 3), ERANGE); /* "off" */
-    EXPECT_EQ(hak_option_get("control", value, 1), 0);
+    EXPECT_EQ(hak_option_get("only", value, 1), 0);
     EXPECT(strcmp(value, "") == 0);
 }
 

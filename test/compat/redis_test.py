@@ -4,16 +4,17 @@
 
 Usage: redis_test.py
 """
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../control"))
-from channel import LIBRARY, SkipTest, get, run_tests, wait_until  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../observe"))
+from observing import document, require_reading  # noqa: E402
+from reporting import LIBRARY, SkipTest, run_tests, wait_until  # noqa: E402
 
+OBSERVER = os.environ.get("HAKMEM_BUILD", "") + "/observe/hakmem-observe"
 SERVER = shutil.which("redis-server")
 
 
@@ -21,8 +22,9 @@ class Redis:
     def __init__(self, folder):
         if SERVER is None or b"libjemalloc" not in subprocess.run(["ldd", SERVER], capture_output=True, check=False).stdout:
             raise SkipTest("no redis-server that is linked with libjemalloc")
-        self.path, self.control = folder + "/redis", folder + "/control"
-        environment = dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS="guard:0,control:" + self.control)
+        require_reading()
+        self.path = folder + "/redis"
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, HAKMEM_OPTIONS="guard:0")
         self.process = subprocess.Popen([SERVER, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no",
                                          "--enable-debug-command", "yes", "--dir", folder, "--loglevel", "warning"],
                                         env=environment, stdout=subprocess.DEVNULL)
@@ -51,8 +53,8 @@ class Redis:
 
     def held(self):
         """Bytes that the program holds, by the statistics; and bytes that are resident for it, by explain."""
-        figures = json.loads(get(self.control, "/stats.json")[2])["bytes"]
-        explained = json.loads(get(self.control, "/explain.json")[2])
+        figures = document(OBSERVER, "stats", self.process.pid)["bytes"]
+        explained = document(OBSERVER, "explain", self.process.pid)
         others = next(cause["bytes"] for cause in explained["causes"] if cause["name"] == "others")
         return figures["live"] + figures["large"] + figures["huge"], explained["sum_bytes"] - others
 

@@ -169,22 +169,6 @@ static void values_compare(void) {
     }
 }
 
-/* The report is a list of strings of printable characters, whatever was set. */
-static void report_put(void *quotes, const char *data, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        FUZZ_EXPECT(data[i] == '\n' || (data[i] >= ' ' && data[i] <= '~'));
-        *(unsigned *)quotes += data[i] == '"';
-    }
-}
-
-static void report_check(void) {
-    enum { QUOTES_HEAD = 12, QUOTES_ROW = 28 };
-    unsigned quotes = 0;
-    const hak_sink_t sink = {.put = report_put, .context = &quotes};
-    hak_conf_report(&sink);
-    FUZZ_EXPECT(quotes == QUOTES_HEAD + QUOTES_ROW * TABLE_OPTIONS);
-}
-
 /* What `show` says of it. */
 static const char *profile_line(void) {
     static char line[64];
@@ -216,7 +200,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool is_shown = expected[option_named("show")].number != 0;
     FUZZ_EXPECT(is_read == !(is_strict && mistakes != 0));
     values_compare();
-    report_check();
     unsigned lines = mistakes + !is_read + (wants_help ? TABLE_OPTIONS + TABLE_PRESETS : 0) +
                      (is_shown ? TABLE_OPTIONS + 1 : 0);
     FUZZ_EXPECT(!is_shown || capture_is_full() || strstr(said, profile_line()) != NULL);

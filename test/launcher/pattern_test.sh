@@ -13,10 +13,10 @@ needs() { # WORDS…
 needs -R '^thread_ring_hak-'
 prints test/thread/thread_ring_hak
 # What a script runs, and the library it is meant for, which only its environment names.
-needs -R '^control_socket-'
+needs -R '^observe_report_users-'
 prints "hakmem
 hakmem_static
-test/control/control_program"
+test/observe/observe_exit"
 # Modules that a program loads by their path.
 needs -R '^life_deepbind-'
 says out test/life/liblife_deepbind_outer.so

@@ -24,7 +24,7 @@ from observing import differences, document, load, observe, refused, require_rea
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../profile"))
 import document as pages  # noqa: E402 pylint: disable=wrong-import-position
 
-OPTIONS = ["profile_rate:1,guard:0,control:@hakmem-%p", "profile_rate:4k,guard_rate:100,huge_pages:0,control:@hakmem-%p"]
+OPTIONS = ["profile_rate:1,guard:0", "profile_rate:4k,guard_rate:100,huge_pages:0"]
 TIMES = re.compile(r"\.time_ns|\.peak\.time_ns|\.sites\[\d+\]\.lifetimes_ns\.oldest_ns")
 PPROF_TIMES = (9, 10)  # fields of profile.proto: time_nanos, duration_nanos
 # Of each site: all samples, those in use
@@ -73,7 +73,7 @@ def known(found):
     assert [len(site["threads"]) for site in found["sites"] if site["alloc"]["samples"] in (300, 1000)] == [1, 1]
 
 
-def forms(observer, target, found, name, folder, *words):
+def forms(observer, target, found, folder, *words):
     """pprof, and heap_v2 as the tools make it of the document."""
     path = Path(folder, "profile")
     status, text, error = observe(observer, "profile", target, "--format", "heap_v2", *words)
@@ -81,8 +81,6 @@ def forms(observer, target, found, name, folder, *words):
     assert text == pages.heap_v2(found)
     status, text, error = observe(observer, "profile", target, "--format", "pprof", "-o", path, *words)
     assert status == 0 and text == "", error
-    if name is not None:
-        assert pprof_of(pages.fetch(name, "/heap.pb.gz")[1]) == pprof_of(path.read_bytes())
     return pprof_of(path.read_bytes())
 
 
@@ -95,21 +93,19 @@ def compare_core(observer, stopped, core, folder):
     found = document(observer, "profile", core)
     assert found["time_ns"] == os.stat(core).st_mtime_ns
     same(without_kernel(stopped), without_kernel(found))
-    forms(observer, core, found, None, folder)
+    forms(observer, core, found, folder)
 
 
 def compare(observer, program, options, folder):
     own = Path(folder, "own")
     with load(program, options, names=("profile",), preexec_fn=core_file.allow_core, cwd=folder) as (process, inside):
-        name = f"@hakmem-{process.pid}"
         before = inside["profile"]
-        same(before, pages.profile(name))
         stopped = document(observer, "profile", process.pid, "--stop")
         same(before, stopped)
         same(before, document(observer, "profile", process.pid))  # it sleeps
         if options.startswith("profile_rate:1,"):
             known(stopped)
-        forms(observer, process.pid, stopped, name, folder, "--stop")
+        forms(observer, process.pid, stopped, folder, "--stop")
         core_file.write(process.pid, own)
         compare_core(observer, stopped, own, folder)
         process.send_signal(signal.SIGABRT)

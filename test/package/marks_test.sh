@@ -15,7 +15,7 @@ marks() { # COMPILER LINKER FLAG MARK...
     }
     for file in unity cold; do
         expect 0 "$compiler" "$flag" -c -O0 -std=gnu17 -D_GNU_SOURCE -I"$HAKMEM_SOURCE/src" -I"$HAKMEM_SOURCE/include" \
-            -DHAK_AUDIT=0 -DHAK_FAULT=0 -DHAK_OVERRIDE=1 -DHAK_HARDEN=0 -DHAK_CONTROL=1 -fPIC -ftls-model=initial-exec \
+            -DHAK_AUDIT=0 -DHAK_FAULT=0 -DHAK_OVERRIDE=1 -DHAK_HARDEN=0 -DHAK_REPORT=1 -fPIC -ftls-model=initial-exec \
             "$HAKMEM_SOURCE/src/$file.c" -o "$work/$file.o"
     done
     expect 0 "$linker" -r -T "$HAKMEM_SOURCE/src/api/place.ld" "$work/unity.o" "$work/cold.o" -o "$work/placed.o"

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-from document import GUARDLESS, LIBRARY, Program, SkipTest, fetch, heap_v2, profile, run_tests
+from document import GUARDLESS, LIBRARY, Program, SkipTest, heap_v2, pprof, profile, run_tests
 
 def symbols(path):
     """(start, end, name) of functions, ascending."""
@@ -57,9 +57,9 @@ def near(found, expected, sigma):
 
 
 def test_estimates_agree_with_the_load_and_the_heap(_folder):
-    with Program(GUARDLESS + "profile_rate:16k,control:@hakmem_profile.%p", "sites") as program:
+    with Program(GUARDLESS + "profile_rate:16k", "sites") as program:
         program.ready()
-        document = profile(f"@hakmem_profile.{program.pid}")
+        document = profile(program)
     assert document["is_on"] and document["is_whole"] and document["rate"] == 16 << 10
     assert document["pid"] == program.pid and document["program"] == os.path.basename(sys.argv[1])
     assert document["samples"]["dropped"] == 0
@@ -91,9 +91,9 @@ def test_estimates_agree_with_the_load_and_the_heap(_folder):
 
 
 def test_large_blocks_are_followed_through_realloc(_folder):
-    with Program("profile_rate:16k,control:@hakmem_profile.%p", "large") as program:
+    with Program("profile_rate:16k", "large") as program:
         program.ready()
-        document = profile(f"@hakmem_profile.{program.pid}")
+        document = profile(program)
     large = [site for site in document["sites"] if site["inuse"]["bytes"] > 40e6]
     assert len(large) == 1 and large[0]["inuse"]["samples"] == 20
     assert 60e6 <= large[0]["requested_bytes"] < 60.1e6
@@ -101,9 +101,9 @@ def test_large_blocks_are_followed_through_realloc(_folder):
 
 
 def test_survivors_in_sparse_slabs_pin_memory(_folder):
-    with Program(GUARDLESS + "retain_idle:1g,profile_rate:2k,control:@hakmem_profile.%p", "pinned") as program:
+    with Program(GUARDLESS + "retain_idle:1g,profile_rate:2k", "pinned") as program:
         program.ready()
-        document = profile(f"@hakmem_profile.{program.pid}")
+        document = profile(program)
     few = by_function(document, sys.argv[1], "site_few")
     dense = by_function(document, sys.argv[1], "site_gone")
     assert few["pinned"] > 5 * few["inuse"], few
@@ -111,9 +111,9 @@ def test_survivors_in_sparse_slabs_pin_memory(_folder):
 
 
 def test_lifetimes_of_freed_blocks(_folder):
-    with Program(GUARDLESS + "profile_rate:4k,control:@hakmem_profile.%p", "lifetimes") as program:
+    with Program(GUARDLESS + "profile_rate:4k", "lifetimes") as program:
         program.ready()
-        document = profile(f"@hakmem_profile.{program.pid}")
+        document = profile(program)
     for site, names in zip(document["sites"], names_of(document, sys.argv[1])):
         if "site_many" in names and site["lifetimes_ns"]["freed"] > 100:
             assert 40e6 < site["lifetimes_ns"]["p50"], site["lifetimes_ns"]
@@ -159,10 +159,9 @@ def numbers(data):
 
 
 def test_formats_agree(folder):
-    with Program(GUARDLESS + "profile_rate:16k,control:@hakmem_profile.%p", "sites") as program:
+    with Program(GUARDLESS + "profile_rate:16k", "sites") as program:
         program.ready()
-        name = f"@hakmem_profile.{program.pid}"
-        document, packed = profile(name), fetch(name, "/heap.pb.gz")[1]
+        document, packed = profile(program), pprof(program)
     text = heap_v2(document)
     message = list(fields(gzip.decompress(packed)))  # checks length and sum
     strings = [value.decode() for number, value in message if number == 6]

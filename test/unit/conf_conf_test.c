@@ -83,9 +83,9 @@ CONF_TEST(equals_sign_separates_as_a_colon_does) {
     assert_int_equal(conf_value_of("learn"), 0);
     assert_string_equal(hak_conf_text("report"), "json");
     assert_string_equal(hak_conf_text("report_file"), "/a=b:c"); /* the first one separates */
-    assert_int_equal(hak_conf_parse("bin_bytes:8k,bin_bytes:16K,control:@a=b", "test"), 0);
+    assert_int_equal(hak_conf_parse("bin_bytes:8k,bin_bytes:16K,only:@a=b", "test"), 0);
     assert_int_equal(conf_value_of("bin_bytes"), 16 << 10); /* the later wins */
-    assert_string_equal(hak_conf_text("control"), "@a=b");
+    assert_string_equal(hak_conf_text("only"), "@a=b");
     conf_said("retain_min=,bin_bytes:=8k,bin_bytes==8k", 3);
 }
 
@@ -147,12 +147,12 @@ CONF_TEST(choice_is_one_of_its_names) {
 }
 
 CONF_TEST(text_is_what_stands_before_the_comma) {
-    assert_string_equal(hak_conf_text("control"), "");
-    assert_int_equal(hak_conf_parse("control:@a:b %p=,report_file:/x/\xc3\xa9", "test"), 0);
-    assert_string_equal(hak_conf_text("control"), "@a:b %p=");
+    assert_string_equal(hak_conf_text("only"), "");
+    assert_int_equal(hak_conf_parse("only:@a:b %p=,report_file:/x/\xc3\xa9", "test"), 0);
+    assert_string_equal(hak_conf_text("only"), "@a:b %p=");
     assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
-    assert_int_equal(hak_conf_parse("control:longer than before,control:,learn:0", "test"), 0);
-    assert_string_equal(hak_conf_text("control"), "");
+    assert_int_equal(hak_conf_parse("only:longer than before,only:,learn:0", "test"), 0);
+    assert_string_equal(hak_conf_text("only"), "");
     assert_string_equal(hak_conf_text("report_file"), "/x/\xc3\xa9");
     assert_null(hak_conf_text("cache"));
     assert_null(hak_conf_text("no_such_option"));

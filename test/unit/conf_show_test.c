@@ -127,25 +127,15 @@ CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     }
     assert_non_null(strstr(
         said, "hakmem: report:off  (off, exit, json, explain, map, stats, profile, leaks)  "));
-    assert_non_null(strstr(said, "hakmem: control:  (at most 107 bytes, no comma)  "));
+    assert_non_null(strstr(said, "hakmem: report_file:  (at most 255 bytes, no comma)  "));
     assert_non_null(strstr(said, "hakmem: profile balanced = (nothing)  the default\n"));
     conf_begin(NULL);
     assert_string_equal(conf_said_by(hak_conf_read), ""); /* it is not wanted for ever */
 }
 
-static void put_standard_output(void *unused, const char *data, size_t length) {
-    (void)unused;
-    fwrite(data, 1, length, stdout);
+CONF_TEST(option_that_is_gone_names_what_is_there_instead) {
+    setenv("HAKMEM_OPTIONS", "control:@hakmem-%p", 1);
+    assert_string_equal(conf_said_by(hak_conf_read),
+                        "hakmem: HAKMEM_OPTIONS: the option control is gone: hakmem-observe needs "
+                        "none\n");
 }
-
-static int show_start(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[2], "--json") == 0) {
-        const hak_sink_t sink = {.put = put_standard_output};
-        hak_conf_read();
-        hak_conf_report(&sink);
-        return 0;
-    }
-    return UNIT_GO_ON;
-}
-
-UNIT_START(show_start)

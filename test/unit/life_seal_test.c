@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "conf/table.h"
-#include "control/control.h"
 #include "front/event.h"
 #include "front/hooks.h"
 #include "hakmem/hakmem.h"
@@ -19,8 +18,7 @@ UNIT_TEST(sealed_state_is_read_only_and_the_rest_is_not) {
                                   &hak_check_sink.abort,    &hak_underlying_allocator.free,
                                   &hak_event_table.count,   &hak_knobs.force_libc,
                                   &hak_knobs.bin_max_bytes, hak_conf_state.text[0],
-                                  &hak_conf_state.profile,  &hak_control_table.topics,
-                                  &hak_reclaim_hooks.serve};
+                                  &hak_conf_state.profile,  &hak_reclaim_hooks.serve};
     static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.limit_soft_bytes,
                                      &hak_knobs.is_tight};
     hak_free(hak_malloc(1));

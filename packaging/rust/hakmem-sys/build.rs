@@ -86,7 +86,7 @@ fn main() {
         .define("HAK_AUDIT", "0")
         .define("HAK_FAULT", "0")
         .define("HAK_OVERRIDE", "0")
-        .define("HAK_CONTROL", "1")
+        .define("HAK_REPORT", "1")
         .define("HAK_HARDEN", if has("HARDENED") { "1" } else { "0" });
     for flag in [
         "-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free", "-fno-plt",

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the control channel share: the program under test, and HTTP on its unix socket.
+"""What the tests of the report at exit and of the heap profile share: the program under test.
 
 Nothing here is waited for only so long: on a busy machine it may take any time, and ctest ends what hangs.
 """
 import contextlib
-import http.client
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,37 +15,6 @@ LIBRARY = os.environ.get("HAKMEM_LIB", "")
 # The hardened library holds so much of freed large blocks back without memory (large/huge_quarantine.c):
 # of 31 MiB 7 to 14 in 2 700 runs, by chance.
 HELD_BACK_MIB = 16 if os.environ.get("HAKMEM_FLAVOUR") == "hardened" else 0
-
-
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost")
-        self.path = path
-
-    def connect(self):
-        self.sock = connect(self.path)
-
-
-def connect(path):
-    """A socket that is connected to the path, or to the abstract name behind an @."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.connect("\0" + path[1:] if path.startswith("@") else path)
-    return sock
-
-
-def ask(path, page, method, refused):
-    """Status, headers and body. A peer that is slow, as on a busy machine, is hung up on or gets 400: then once more."""
-    while True:
-        with contextlib.suppress(ConnectionResetError, BrokenPipeError), contextlib.closing(Connection(path)) as connection:
-            connection.request(method, page)
-            answer = connection.getresponse()
-            if answer.status != 400 or refused:
-                return answer.status, answer.headers, answer.read()
-
-
-def get(path, page="/", method="GET"):
-    status, headers, body = ask(path, page, method, False)
-    return status, headers, body.decode()
 
 
 def wait_until(what, condition):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The report at exit: once for each process that ends by itself, where the options say, after all else.
 
-Usage: report_test.py PROGRAM
+Usage: report_test.py PROGRAM [STATIC_PROGRAM STATIC_PROGRAM_WITHOUT_OBSERVER]
 """
 import array
 import fcntl
@@ -10,15 +10,16 @@ import json
 import os
 import re
 import resource
+import shutil
 import stat
 import subprocess
 import sys
 import termios
 
-from channel import HELD_BACK_MIB, Program, run_tests, wait_until
+from reporting import HELD_BACK_MIB, LIBRARY, Program, run_tests, wait_until
 
 FIRST = "hakmem: the program holds "
-HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(control_program\)\n" + FIRST)
+HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(observe_exit\)\n" + FIRST)
 
 
 def finished(options, *words, **more):
@@ -231,6 +232,64 @@ def test_program_that_closes_standard_error_is_reported(_folder):
 def test_descriptor_that_was_reused_is_not_written_to(_folder):
     program = finished("report:exit", "reuse_at_exit")
     assert program.out == program.error == ""
+
+
+def test_file_of_the_program_with_the_number_of_standard_error_stays(folder):
+    program = finished("report:exit", "write_data", folder)
+    assert content(folder + "/data") == "DATA" and HEAD.match(program.error), program.error
+
+
+def test_process_that_lost_its_rights_reports(_folder):
+    """It may not open its own files in /proc any more, unless the test's user is who it becomes."""
+    with Program("report:explain", "user") as program:
+        program.ready()
+        program.finish()
+    causes = re.findall(r"^hakmem: \w+: [\d.]+ [KM]?i?B, ", program.error, re.M)
+    assert program.process.returncode == 0 and len(causes) > 8 and "does not tell" not in program.error, program.error
+
+
+def test_process_without_proc_gives_one_line(folder):
+    with Program("report:exit", "chroot", folder) as program:
+        program.ready()
+        program.finish()
+    assert program.process.returncode == 0
+    assert re.fullmatch(r"hakmem: report: none: there is no process \d+\n", program.error), program.error
+
+
+def test_process_without_memory_gives_one_line(_folder):
+    program = finished("report:exit", "no_memory")
+    assert program.error == "hakmem: report: none: no memory\n", program.error
+
+
+def test_library_that_is_missing_gives_one_line(folder):
+    shutil.copy(os.path.realpath(LIBRARY), folder + "/libhakmem.so")
+    environment = dict(os.environ, LD_PRELOAD=folder + "/libhakmem.so", HAKMEM_OPTIONS="report:exit")
+    run = subprocess.run([sys.argv[1], "allocate"], env=environment, capture_output=True, text=True, check=True,
+                         stdin=subprocess.DEVNULL)
+    assert re.fullmatch(r"hakmem: report: none, as it needs libhakmem-observe\.so\.\d+: it is not linked in, and cannot be loaded\n", run.stderr), run.stderr
+
+
+def test_program_that_does_not_report_loads_nothing(_folder):
+    for options, is_there in (("", False), ("report:off", False), ("report:exit,only:other", False), ("report:exit", True)):
+        with Program(options) as program:
+            program.ready()
+            with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+                assert ("libhakmem-observe" in maps.read()) == is_there, options
+
+
+def test_environment_is_that_of_the_program(_folder):
+    """The library is loaded before the C library is initialised."""
+    environment = {"LD_PRELOAD": LIBRARY, "HAKMEM_OPTIONS": "report:exit,report_file:/dev/null", "ONE": "1"}
+    run = subprocess.run(["/usr/bin/env"], env=environment, capture_output=True, text=True, check=True)
+    assert dict(line.split("=", 1) for line in run.stdout.splitlines()) == environment, run.stdout
+
+
+def test_static_program_reports_with_the_archive_of_the_observer(_folder):
+    environment = dict(os.environ, HAKMEM_OPTIONS="report:exit")
+    for program, first in zip(sys.argv[2:], (r"hakmem: \d+\.\d+\.\d+, process \d+ ", r"hakmem: report: none, .*: it is not linked in, and cannot be loaded\n")):
+        run = subprocess.run([program, "allocate"], env=environment, capture_output=True, text=True, check=True,
+                             stdin=subprocess.DEVNULL)
+        assert re.match(first, run.stderr), (program, run.stderr)
 
 
 def test_copy_of_standard_error_is_kept_only_for_a_report(folder):

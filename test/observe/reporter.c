@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program that control_test.py and report_test.py ask and end. Arguments: what to do, and a
+ * The program whose reports at exit the tests look at. Arguments: what to do, and a
  * folder for what needs one. It says "ready" on standard output when it has, and then waits for the
  * end of standard input, without a call of malloc. */
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,21 +36,6 @@ static void allocate(void) {
     }
     for (size_t i = 0; i < 3000; ++i) {
         free(kept[i]);
-    }
-}
-
-/* As daemons do; then as many descriptors as there were, and more, are its own files. */
-static void close_all(void) {
-    standard_in = fcntl(0, F_DUPFD, 2000);
-    standard_out = fcntl(1, F_DUPFD, 2000);
-    for (int fd = 0; fd < 2000; ++fd) {
-        close(fd);
-    }
-    for (int fd = 0; fd < 64; ++fd) {
-        int opened = open("/dev/null", O_RDWR);
-        if (opened != fd) {
-            say("a number was taken\n");
-        }
     }
 }
 
@@ -115,47 +99,20 @@ static void fork_child(void) {
     waitpid(child, NULL, 0);
 }
 
-/* Children that leave their main thread: one that has a channel by then, and one that has not. */
-static int fork_leavers(void) {
-    int failed = 0;
-    for (int with_channel = 0; with_channel < 2; ++with_channel) {
-        int status = -1;
-        pid_t child = fork();
-        if (child == 0) {
-            if (with_channel) {
-                allocate();
-                usleep(100000);
-            }
-            leave_main();
-        }
-        failed |= waitpid(child, &status, 0) != child || status != 0;
+/* The program closed standard error, and the file that it opened next got its number. */
+static void write_data(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/data", folder);
+    close(2);
+    if (open(path, O_WRONLY | O_CREAT, 0600) != 2 || write(2, "DATA", 4) != 4) {
+        say("a number was taken\n");
     }
-    return failed;
 }
 
-/* The child can have no channel; it is told so in the middle of an allocation, where a thread that
- * shall end must not end. */
-static int fork_cancelled(void) {
-    int status = -1, line[2];
-    pthread_t thread;
-    pthread_create(&thread, NULL, end_soon, NULL);
-    pthread_cancel(thread); /* loads what cancelling takes */
-    pthread_join(thread, NULL);
-    pid_t child = pipe2(line, O_NONBLOCK) == 0 ? fork() : -1;
-    if (child == 0) {
-        const struct rlimit none = {0, 0};
-        char byte;
-        dup2(line[1], 2);
-        setrlimit(RLIMIT_NOFILE, &none);
-        pthread_cancel(pthread_self());
-        while (syscall(SYS_read, line[0], &byte, 1) <= 0) { /* no place to end, as read() is */
-            allocate();
-        }
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-        say("survived\n");
-        _exit(0);
-    }
-    return waitpid(child, &status, 0) != child || status != 0;
+/* Nothing more can be mapped. */
+static void take_addresses(void) {
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_AS, &none);
 }
 
 static void on_signal(int number) {
@@ -165,9 +122,7 @@ static void on_signal(int number) {
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "idle";
-    if (strcmp(what, "close_all") == 0) {
-        close_all();
-    } else if (strcmp(what, "close_error") == 0) {
+    if (strcmp(what, "close_error") == 0) {
         close(2);
     } else if (strcmp(what, "close_at_exit") == 0) {
         atexit(close_error);
@@ -182,16 +137,13 @@ int main(int argc, char **argv) {
     } else if (strcmp(what, "fork") == 0) {
         fork_child();
         return 0;
-    } else if (strcmp(what, "fork_leave") == 0) {
-        return fork_leavers();
-    } else if (strcmp(what, "fork_cancel") == 0) {
-        return fork_cancelled();
-    } else if (strcmp(what, "exec") == 0) {
-        execl("/proc/self/exe", argv[0], "idle", (char *)NULL);
+    } else if (strcmp(what, "write_data") == 0) {
+        write_data(argv[2]);
+        return 0;
+    } else if (strcmp(what, "no_memory") == 0) {
+        take_addresses();
+        return 0;
     } else if (strcmp(what, "chroot") == 0 && (chroot(argv[2]) != 0 || chdir("/") != 0)) {
-        return 77;
-    } else if (strcmp(what, "chroot_user") == 0 &&
-               (chroot(argv[2]) != 0 || setgid(65534) != 0 || setuid(65534) != 0)) {
         return 77;
     } else if (strcmp(what, "allocate") == 0) {
         allocate();

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The library built with HAK_CONTROL=0 serves a program, refuses the options `control` and `report` in one
-# line, and has none of their code. Usage: without_test.sh LIBRARY NM PROGRAM
+# The library built with HAK_REPORT=0 serves a program, refuses the option `report` in one line, and has none of its code.
+# Usage: report_without_test.sh LIBRARY NM PROGRAM
 set -eu
 library=$1
 nm=$2
 program=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-line='hakmem: control, report: not in this build (HAK_CONTROL=0); options ignored'
+line='hakmem: report: not in this build (HAK_REPORT=0); option ignored'
 
 # expect LINES OPTIONS: the program ends well under these options, forks included, and says just that.
 expect() {
@@ -24,17 +24,15 @@ expect() {
 expect '' ''
 expect '' only:program,report_file:/nowhere/at/all
 expect "$line
-" control:@hakmem_without.%p
-expect "$line
 " report:exit
 expect "$line
-" "control:$work/%p,report:json,report_file:$work/report"
+" "report:json,report_file:$work/report"
 set -- "$work"/*
 if [ $# -ne 2 ]; then
-    echo "FAIL: a socket or a report was made: $*"
+    echo "FAIL: a report was made: $*"
     exit 1
 fi
-if "$nm" "$library" | grep -e hak_control -e hak_life_control; then
-    echo "FAIL: it has code of the control channel"
+if "$nm" "$library" | grep -e hak_observer -e hak_life_report; then
+    echo "FAIL: it has code of the report"
     exit 1
 fi

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Which processes report at exit, or have a control channel: by program, and by the memory they took.
+"""Which processes report at exit: by program, and by the memory they took.
 
-Usage: select_test.py PROGRAM
+Usage: report_select_test.py PROGRAM
 """
 import os
 import subprocess
 import sys
 
-from channel import LIBRARY, Program, get, run_tests
+from reporting import LIBRARY, Program, run_tests
 
 NAME = os.path.basename(sys.argv[1])
 LONG = "a-program-with-a-long-name"  # the kernel keeps 15 characters of it
@@ -45,9 +45,6 @@ def test_name_of_the_program_may_be_part_of_the_files(folder):
     said(f"report:exit,report_file:{folder}/r-%e.%e-%p", "allocate", executable=f"{folder}/{LONG}")
     names = [name for name in os.listdir(folder) if name.startswith("r-")]
     assert len(names) == 1 and names[0].startswith(f"r-{LONG}.{LONG}-"), names
-    with Program(f"control:{folder}/%e.%p") as program:
-        program.ready()
-        assert get(f"{folder}/{NAME}.{program.pid}")[0] == 200
 
 
 def test_process_that_never_took_so_much_does_not_report(_folder):
@@ -73,14 +70,11 @@ def test_size_that_is_none_gives_one_line_and_selects_by_name(_folder):
 
 
 def test_program_of_another_name_is_left_as_without_the_options(folder):
-    with Program(f"report:exit,control:{folder}/s,report_file:{folder}/r,only:other", "allocate", close_fds=True) as program:
+    with Program(f"report:exit,report_file:{folder}/r,only:other", "allocate", close_fds=True) as program:
         program.ready()
         assert os.listdir(folder) == [] and len(os.listdir(f"/proc/{program.pid}/fd")) == 3
         assert len(os.listdir(f"/proc/{program.pid}/task")) == 1
     assert program.error == "" and os.listdir(folder) == []
-    with Program(f"control:{folder}/s,only:{NAME}/1g") as program:  # a size is for reports
-        program.ready()
-        assert get(folder + "/s")[0] == 200
 
 
 def test_file_without_a_report_is_told_to_the_program_meant(folder):
