@@ -8,6 +8,7 @@
 #include "front/partition.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
+#include "stat/stat.h"
 
 #include <errno.h>
 #include <string.h>

@@ -122,7 +122,7 @@ static bool is_due(void) {
 
 /* Registered before all other exit handlers, so it runs after them. A signal handler may call exit
  * inside an operation, whose locks stay taken: then no report. */
-static void report_write(void *unused) {
+static void report_at_exit(void *unused) {
     (void)unused;
     if (report_end == NULL || !is_due()) {
         return;
@@ -142,5 +142,5 @@ HAK_COLD void hak_life_report_begin(void) {
     if (failure != NULL) {
         hak_warn("report: none, as it needs " REPORT_LIBRARY ": %s", failure);
     }
-    (void)hak_libc_at_exit(report_write, NULL, NULL);
+    (void)hak_libc_at_exit(report_at_exit, NULL, NULL);
 }
