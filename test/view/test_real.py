@@ -29,7 +29,7 @@ def _knows(*options: str) -> bool:
         return False
     said = subprocess.run(["true"], capture_output=True, text=True, check=False,
                           env={**os.environ, "LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": "help"}).stderr
-    return all(f"{option} " in said for option in options)
+    return all(f"hakmem: {option}:" in said for option in options)
 
 
 OBSERVED = pytest.mark.skipif(not LIBRARY.exists() or not observer.PROGRAM.exists() or os.geteuid() != 0 and
