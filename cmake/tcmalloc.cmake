@@ -15,3 +15,4 @@ target_link_options(hakmem_tcmalloc PRIVATE -Wl,--filter=$<TARGET_SONAME_FILE_NA
 set_target_properties(hakmem_tcmalloc PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/tcmalloc/names.map)
 add_custom_command(TARGET hakmem_tcmalloc POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E create_symlink libtcmalloc_minimal.so.4 ${HAK_TCMALLOC_DIR}/libtcmalloc.so.4 VERBATIM)
+install(TARGETS hakmem_tcmalloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP COMPONENT tcmalloc EXCLUDE_FROM_ALL)

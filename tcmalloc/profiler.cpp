@@ -6,18 +6,30 @@
 #include <hakmem/hakmem.h>
 #include <hakmem/jemalloc.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace {
 
 enum { PATH_BYTES = 1024 };
-std::mutex prefix_lock;
+
+/* Held for a few instructions. No mutex: before 2.34 that of glibc is in libpthread. */
+std::atomic_flag prefix_lock = ATOMIC_FLAG_INIT;
+struct prefix_guard {
+    prefix_guard() {
+        while (prefix_lock.test_and_set(std::memory_order_acquire)) {
+            usleep(1);
+        }
+    }
+    ~prefix_guard() {
+        prefix_lock.clear(std::memory_order_release);
+    }
+};
 char prefix[PATH_BYTES]; /* of files; [prefix_lock] */
 unsigned files;          /* [prefix_lock] */
 
@@ -30,7 +42,7 @@ bool is_sampling() {
 void dump(const char *reason) {
     char path[PATH_BYTES + 16];
     {
-        const std::lock_guard<std::mutex> guard(prefix_lock);
+        const prefix_guard guard;
         if (prefix[0] == '\0') {
             return;
         }
@@ -46,7 +58,7 @@ void dump(const char *reason) {
 }
 
 void start(const char *name) {
-    const std::lock_guard<std::mutex> guard(prefix_lock);
+    const prefix_guard guard;
     std::snprintf(prefix, sizeof prefix, "%s", name);
     if (!is_sampling()) {
         hak_option_set("profile_rate", "512k");

@@ -39,6 +39,13 @@ if [ "$suite" = bookworm ]; then # as the program is compiled here: one that nee
     says out "-hakmem-"
     expect 0 inside dpkg -s hakmem-jemalloc
     says out "Provides: libjemalloc2 (= "
+    # and one that needs libtcmalloc.so.4: is a block of malloc the extension's?
+    printf 'int MallocExtension_GetOwnership(void) { return 0; }' |
+        cc -shared -fPIC -Wl,-soname,libtcmalloc.so.4 -o "$work/libtcmalloc.so" -x c -
+    printf '#include <stdlib.h>\nint MallocExtension_GetOwnership(void *);\nint main(void) {
+        return MallocExtension_GetOwnership(malloc(100)) != 1; }' |
+        cc -o "$root/packages/needs-tcmalloc" -x c - -L"$work" -ltcmalloc
+    expect 0 inside /packages/needs-tcmalloc
 fi
 if [ "$suite" = testing ]; then # its Python writes perf maps
     cp "$HAKMEM_SOURCE/test/view/programs/leaky.py" "$root/packages/"
@@ -61,6 +68,6 @@ if [ "$(uname -m)" = x86_64 ]; then
         readelf -n "$library" | grep -q 'IBT, SHSTK' || fail "$library has no marks for control-flow integrity"
     done
 fi
-expect 0 inside apt-get purge -y hakmem hakmem-jemalloc libhakmem-dev libhakmem0
+expect 0 inside apt-get purge -y hakmem hakmem-jemalloc hakmem-tcmalloc libhakmem-dev libhakmem0
 nothing_left
 exit $failed
