@@ -19,7 +19,7 @@ __asm__(".weak pthread_create, pthread_detach, pthread_join, pthread_attr_setsta
 #endif
 
 /* No other thread exists, and only this one can start one. Threads made by a bare clone() are not
- * counted; they have no thread-local storage of their own to allocate with. */
+ * counted: they must not allocate, which glibc's malloc, that reads the same word, demands, too. */
 extern char __libc_single_threaded HAK_WEAK;
 
 HAK_INLINE bool hak_libc_is_single(void) {

@@ -23,16 +23,6 @@ static HAK_TLS struct lock_own {
 
 _Static_assert(HAK_LOCK_COUNT <= 16, "a bit per rank");
 
-static void lock_note_acquire(hak_lock_rank_t rank) {
-    HAK_ASSERT((lock_own.held >> rank) == 0, "LOCK-1 ranks ascend");
-    lock_own.held |= (uint16_t)(1u << rank);
-}
-
-static void lock_note_release(hak_lock_rank_t rank) {
-    HAK_ASSERT((lock_own.held >> rank) & 1, "LOCK-2 released by its holder");
-    lock_own.held &= (uint16_t) ~(1u << rank);
-}
-
 /* Takes a free lock of any kind. */
 static bool lock_take(uint32_t *state) {
     uint32_t expected = 0;
@@ -59,7 +49,8 @@ void hak_lock_acquire(hak_lock_rank_t rank) {
     if (HAK_UNLIKELY(lock_own.is_forking)) {
         return;
     }
-    lock_note_acquire(rank);
+    HAK_ASSERT((lock_own.held >> rank) == 0, "LOCK-1 ranks ascend");
+    lock_own.held |= (uint16_t)(1u << rank);
     if (HAK_UNLIKELY(!lock_take(&lock->state))) {
         uint64_t since = hak_contention_now();
         lock_own.waiting = (uint16_t)(1u << rank);
@@ -82,7 +73,8 @@ void hak_lock_release(hak_lock_rank_t rank) {
     }
     hak_contention_freed(hak_locks[rank].count);
     lock_free(&hak_locks[rank]);
-    lock_note_release(rank);
+    HAK_ASSERT((lock_own.held >> rank) & 1, "LOCK-2 released by its holder");
+    lock_own.held &= (uint16_t) ~(1u << rank);
 }
 
 static const uint64_t LOCK_PASS_NS = 50000; /* for a sleeper to wake up and take the lock */
@@ -102,17 +94,7 @@ void hak_lock_add(hak_owner_lock_t *owner_lock) {
     hak_store_release(&hak_owner_locks, owner_lock); /* pairs OWNER-LOCKS */
 }
 
-/* A thread records an owner's lock before it takes it, and forgets it after the release: a signal
- * handler that forks in between must not wait for it. */
-static void lock_note_owner(hak_owner_lock_t *owner_lock) {
-    HAK_ASSERT(lock_own.held >> (HAK_LOCK_OWNER + 1) == 0, "LOCK-1 ranks ascend");
-    lock_own.before = lock_own.owner;
-    lock_own.owner = owner_lock;
-}
-
-static void lock_forget_owner(const hak_owner_lock_t *owner_lock) {
-    HAK_ASSERT(lock_own.owner == owner_lock, "LOCK-2 released by its holder");
-    (void)owner_lock;
+static void lock_forget_owner(void) {
     lock_own.owner = lock_own.before;
     lock_own.before = NULL;
 }
@@ -127,24 +109,24 @@ static bool lock_try(uint32_t *is_taken) {
 }
 
 /* Whether this thread is forking and its fork holds the lock. */
-HAK_INLINE bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
-    return HAK_UNLIKELY(lock_own.is_forking) &&
-           hak_load_relaxed(&owner_lock->forked_by) == &lock_own.forked;
+static bool lock_is_passed(const hak_owner_lock_t *owner_lock) {
+    return lock_own.is_forking && hak_load_relaxed(&owner_lock->forked_by) == &lock_own.forked;
 }
 
+/* A thread records an owner's lock before it takes it, and forgets it after the release: a signal
+ * handler that forks in between must not wait for it. */
 bool hak_lock_try(hak_owner_lock_t *owner_lock) {
-    if (lock_is_passed(owner_lock)) {
-        return true;
-    }
+    HAK_ASSERT(lock_own.held >> (HAK_LOCK_OWNER + 1) == 0 || lock_own.is_forking, "LOCK-1");
     if (HAK_UNLIKELY(lock_own.before != NULL)) {
-        return false;
+        return lock_is_passed(owner_lock);
     }
-    lock_note_owner(owner_lock);
+    lock_own.before = lock_own.owner;
+    lock_own.owner = owner_lock;
     HAK_SIGNAL_FENCE();
     if (HAK_UNLIKELY(!lock_try(&owner_lock->is_taken))) {
-        lock_forget_owner(owner_lock);
+        lock_forget_owner();
         hak_contention_refused(owner_lock->count, hak_contention_now());
-        return false;
+        return lock_is_passed(owner_lock);
     }
     HAK_SIGNAL_FENCE();
     hak_contention_taken(owner_lock->count);
@@ -152,13 +134,14 @@ bool hak_lock_try(hak_owner_lock_t *owner_lock) {
 }
 
 void hak_lock_unlock(hak_owner_lock_t *owner_lock) {
-    if (lock_is_passed(owner_lock)) {
+    if (HAK_UNLIKELY(lock_is_passed(owner_lock))) {
         return;
     }
+    HAK_ASSERT(lock_own.owner == owner_lock, "LOCK-2 released by its holder");
     hak_contention_freed(owner_lock->count);
     hak_store_release(&owner_lock->is_taken, 0); /* pairs LOCK */
     HAK_SIGNAL_FENCE();
-    lock_forget_owner(owner_lock);
+    lock_forget_owner();
 }
 
 void hak_lock_unlock_owners(void) {
@@ -181,10 +164,6 @@ bool hak_lock_holds_none(void) {
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */
-
-static bool lock_is_held_owner(const hak_owner_lock_t *owner_lock) {
-    return owner_lock == lock_own.owner || owner_lock == lock_own.before;
-}
 
 enum {
     FORK_NAPS = 10000,       /* about a second, for an owner or the fallback tcache */
@@ -211,7 +190,7 @@ static void lock_fork_owners(unsigned naps) {
     /* pairs OWNER-LOCKS */
     for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
         unsigned patience = hak_load_relaxed(&l->has_refused_fork) ? FORK_HANDLER_NAPS : naps;
-        if (lock_is_held_owner(l)) {
+        if (l == lock_own.owner || l == lock_own.before) {
             continue;
         }
         bool is_taken = lock_fork_take(&l->is_taken, patience);
@@ -262,13 +241,6 @@ bool hak_lock_fork_begin(bool may_fail) {
     return is_begun;
 }
 
-static void lock_fork_release(hak_lock_rank_t rank, bool is_child) {
-    if (is_child) {
-        hak_store_relaxed(&hak_locks[rank].state, 1); /* no sleepers left to wake */
-    }
-    lock_free(&hak_locks[rank]);
-}
-
 /* In the child, locks of other threads become free: those are gone, and the fork was not clean. */
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_own.held & (uint16_t)~lock_own.waiting;
@@ -282,7 +254,10 @@ void hak_lock_fork_end(bool is_child) {
     }
     for (unsigned rank = HAK_LOCK_COUNT; rank-- > 0;) {
         if ((lock_own.forked >> rank & 1) != 0 || (is_child && (own >> rank & 1) == 0)) {
-            lock_fork_release((hak_lock_rank_t)rank, is_child);
+            if (is_child) {
+                hak_store_relaxed(&hak_locks[rank].state, 1); /* no sleepers left to wake */
+            }
+            lock_free(&hak_locks[rank]);
         }
     }
 }

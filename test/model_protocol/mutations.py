@@ -53,6 +53,10 @@ MUTATIONS = [
         (LOCK, "hak_swap_release(&lock->state, 0)", "hak_swap_relaxed(&lock->state, 0)")]),
     Mutation("lock_take_late_relaxed", "lock", [RACE], [
         (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0)", "while (hak_swap_relaxed(&lock->state, 2) != 0)")]),
+    Mutation("single_try_always", "single", [RACE, "RF-1"], [
+        (LOCK, "    if (hak_libc_is_single() && hak_load_relaxed(is_taken) == 0) {", "    if (hak_load_relaxed(is_taken) == 0) {")]),
+    Mutation("single_try_taken", "single", ["taken twice"], [
+        (LOCK, "    if (hak_libc_is_single() && hak_load_relaxed(is_taken) == 0) {", "    if (hak_libc_is_single()) {")]),
     Mutation("lock_sleeper_unseen", "lock", ["deadlock"], [
         (LOCK, "while (hak_swap_acquire(&lock->state, 2) != 0) { /* pairs LOCK */\n        hak_os_wait(&lock->state, 2);",
          "while (hak_swap_acquire(&lock->state, 1) != 0) {\n        hak_os_wait(&lock->state, 1);")]),

@@ -37,6 +37,7 @@ enum {
     MARK_OWN,         /* a flush gave a block straight back */
 };
 
+extern char model_single_threaded;                /* the C library's word */
 extern hak_owner_t *world_home[WORLD_OWNERS + 1]; /* from 1 on */
 /* What a thread that sends to the slab of a unit notes: its child needs one thread for each. */
 extern hak_slab_t *world_sending[WORLD_UNITS];

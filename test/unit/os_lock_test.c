@@ -40,7 +40,7 @@ static void *take_once(void *context) {
 
 UNIT_TEST(lock_held_long_puts_waiters_to_sleep_and_wakes_all) {
     pthread_t threads[THREADS];
-    counter = 0;
+    counter = waiting = 0;
     hak_lock_acquire(HAK_LOCK_META);
     unit_pthread_create_all(threads, THREADS, take_once, NULL, 0);
     while (hak_load_relaxed(&waiting) < THREADS ||
@@ -123,6 +123,43 @@ UNIT_TEST(owner_locks_are_tried_not_waited_for) {
     hak_lock_unlock(&second);
     hak_lock_unlock(&first);
     assert_int_equal(first.is_taken | second.is_taken, 0);
+}
+
+static void *try_first(void *context) {
+    for (unsigned *refused = context; !hak_lock_try(&first); ++*refused) {
+        if (*refused == 100) {
+            hak_store_release(&waiting, 1);
+        }
+    }
+    hak_lock_unlock(&first);
+    return NULL;
+}
+
+/* Entered without an atomic operation an owner keeps out the threads that start then; one that was
+ * entered with one may be left when the C library says that there is one thread. */
+UNIT_TEST(owner_of_the_only_thread_keeps_out_those_that_start_then) {
+    pthread_t thread;
+    unsigned refused = 0;
+    if (&__libc_single_threaded == NULL) {
+        skip();
+    }
+    waiting = 0;
+    __libc_single_threaded = 1;
+    assert_true(hak_lock_try(&first));
+    assert_false(hak_lock_try(&first));
+    __libc_single_threaded = 0;
+    unit_pthread_create_all(&thread, 1, try_first, &refused, 0);
+    while (hak_load_acquire(&waiting) == 0) {
+        sched_yield();
+    }
+    hak_lock_unlock(&first);
+    unit_pthread_join_all(&thread, 1);
+    assert_true(refused > 100);
+    assert_true(hak_lock_try(&first));
+    __libc_single_threaded = 1;
+    hak_lock_unlock(&first);
+    assert_int_equal(first.is_taken, 0);
+    __libc_single_threaded = 0;
 }
 
 /* Its holder sits in the handler of a fatal error, say. */
