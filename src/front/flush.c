@@ -36,10 +36,6 @@ HAK_INLINE bool is_same_slab(const hak_marks_t *a, const hak_marks_t *b) {
     return a->superslab == b->superslab && a->unit == b->unit;
 }
 
-static void messages_count(hak_tcache_t *tcache, const messages_t *messages) {
-    hak_single_writer_add(&hak_bin_side(tcache, messages->sc)->counters.remote_out, 1);
-}
-
 /* Sends all, the marks of one slab with one number. */
 static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *messages) {
     uint32_t count = 0;
@@ -52,7 +48,7 @@ static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *m
         hak_remote_mark(marks);
         if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {
             hak_remote_tell(marks, count);
-            messages_count(tcache, messages);
+            hak_single_writer_add(&hak_bin_side(tcache, messages->sc)->counters.remote_out, 1);
             count = 0;
         }
     }
@@ -75,7 +71,7 @@ static void messages_add(hak_tcache_t *tcache, messages_t *messages, const hak_m
             return;
         }
         hak_remote_send(slot, &tcache->sending);
-        messages_count(tcache, messages);
+        hak_single_writer_add(&hak_bin_side(tcache, messages->sc)->counters.remote_out, 1);
     }
     messages->used |= bit;
     *slot = *marks;
@@ -96,8 +92,64 @@ HAK_INLINE hak_superslab_t *list_superslab(const void *block, unsigned sc, const
     return hak_pagemap_superslab_at(index, block);
 }
 
-HAK_INLINE hak_slab_t *list_slab(const void *block, unsigned sc, const void *first) {
-    return hak_slab_in(list_superslab(block, sc, first), block);
+HAK_INLINE bool is_neighbour(const void *a, const void *b, uintptr_t bytes) {
+    uintptr_t distance = (uintptr_t)a - (uintptr_t)b; /* of both directions: the square */
+    return distance * distance == bytes * bytes;
+}
+
+/* Takes a row off a list of at most `most` blocks: block `*index` of a slab and its neighbours, of
+ * which it is followed, as a program frees them in address order. Their links differ by their
+ * distance: one comparison checks marker and neighbour. *index becomes that of the lowest. */
+HAK_INLINE hak_blocks_t list_row(char *block, uint32_t *index, uint32_t bytes, uint32_t carved,
+                                 uint32_t most, bool is_foreign) {
+    bool is_upward = (char *)hak_link_get(block) > block;
+    ptrdiff_t step = is_upward ? (ptrdiff_t)bytes : -(ptrdiff_t)bytes;
+    uint32_t count = (uint32_t)hak_least(most, is_upward ? carved - *index : *index + 1);
+    uint32_t left = count;
+    for (uintptr_t word = hak_link_plain(block + step);; block += step) {
+        if (is_foreign) {
+            hak_check_mark(block); /* else the bitmap says whether it was free */
+        }
+        if (--left == 0 || hak_link_word(block) != word) {
+            break;
+        }
+        hak_link_set_mark(block, HAK_LINK_MARK);
+        word += (uintptr_t)step << HAK_LINK_MARKER_BITS;
+    }
+    count -= left;
+    *index -= is_upward ? 0 : count - 1;
+    hak_link_set_mark(block, HAK_LINK_MARK);
+    return (hak_blocks_t){.head = hak_link_get(block), .count = count};
+}
+
+/* Adds marks of the same slab; those of another word are added to the messages before. */
+HAK_INLINE void marks_add(hak_tcache_t *tcache, messages_t *messages, hak_marks_t *marks,
+                          uint32_t word, uint64_t bits, uint32_t count) {
+    if (word != marks->word && marks->count != 0) {
+        messages_add(tcache, messages, marks);
+        *marks = (hak_marks_t){.superslab = marks->superslab, .unit = marks->unit};
+    }
+    hak_require((marks->bits & bits) == 0, HAK_FATAL_DOUBLE_FREE,
+                hak_remote_block(marks, marks->bits & bits));
+    marks->word = (uint8_t)word;
+    marks->bits |= bits;
+    marks->count += count;
+}
+
+/* The same for a row. */
+static HAK_NOINLINE hak_blocks_t marks_add_row(hak_tcache_t *tcache, messages_t *messages,
+                                               hak_marks_t *marks, void *block, uint32_t index,
+                                               uint32_t most) {
+    const hak_slab_t *slab = (const hak_slab_t *)&marks->superslab->unit[marks->unit];
+    uint32_t carved = hak_single_writer_load(&slab->carved_shared);
+    uint32_t bytes = hak_sc_info[messages->sc].bytes;
+    hak_blocks_t row = list_row(block, &index, bytes, carved, most, true);
+    for (uint32_t left = row.count; left != 0;) {
+        uint32_t word = index / 64, before = left;
+        uint64_t bits = hak_row_take_word(&index, &left);
+        marks_add(tcache, messages, marks, word, bits, before - left);
+    }
+    return row;
 }
 
 /* Marks the leading blocks of one unit for their owner, at most `most` of a list of another owner's
@@ -111,68 +163,37 @@ static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, messages_t *
     unsigned unit = (unsigned)((const hak_unit_record_t *)slab - superslab->unit);
     uintptr_t base = (uintptr_t)block & -(uintptr_t)HAK_UNIT_BYTES;
     base -= (uintptr_t)(hak_slab_unit(block) - unit) * HAK_UNIT_BYTES;
-    uint32_t carved = hak_single_writer_load(&slab->carved_shared), count = 0;
+    uint32_t carved = hak_single_writer_load(&slab->carved_shared), left = most;
     hak_marks_t marks = {.superslab = superslab, .unit = (uint8_t)unit};
-    const char *last;
+    const void *before;
     do {
         HAK_KNOWN(block != NULL); /* no slab lies at address 0 */
         uint32_t index = hak_sc_index(info, (uint32_t)((uintptr_t)block - base));
-        uint64_t bit = 1ull << index % 64;
         hak_require(index < carved, HAK_FATAL_INTERIOR_FREE, block);
-        hak_check_mark(block);
-        if (index / 64 != marks.word && marks.count != 0) {
-            messages_add(tcache, messages, &marks);
-            marks.bits = marks.count = 0;
+        hak_blocks_t done = {.head = hak_link_get(block), .count = 1};
+        if (HAK_LIKELY(!is_neighbour(done.head, block, info->bytes))) {
+            hak_require(done.head != block, HAK_FATAL_DOUBLE_FREE, block); /* twice in a row */
+            hak_check_mark(block);
+            hak_link_set_mark(block, HAK_LINK_MARK);
+            marks_add(tcache, messages, &marks, index / 64, 1ull << index % 64, 1);
+        } else {
+            done = marks_add_row(tcache, messages, &marks, block, index, left);
         }
-        hak_require((marks.bits & bit) == 0, HAK_FATAL_DOUBLE_FREE, block);
-        marks.word = (uint8_t)(index / 64);
-        marks.bits |= bit;
-        marks.count++;
-        last = block;
-        block = hak_link_get(block);
-        hak_link_set_mark((void *)(uintptr_t)last, HAK_LINK_MARK);
-        hak_require(block != last, HAK_FATAL_DOUBLE_FREE, block); /* twice in a row */
-        count++;
-    } while (count < most && is_same_unit(last, block));
+        before = block;
+        block = done.head;
+        left -= done.count;
+    } while (left != 0 && is_same_unit(before, block));
     messages_add(tcache, messages, &marks);
-    return (hak_blocks_t){.head = block, .count = count};
+    return (hak_blocks_t){.head = block, .count = most - left};
 }
 
-/* Marks neighbours together: a list of at most `most` blocks begins with block `index` of the
- * owner's slab and its neighbours, upwards or downwards, as the program freed them in address
- * order. Returns the rest of the list and the number of blocks marked. */
+/* Marks a row of the owner's slab. */
 static HAK_NOINLINE hak_blocks_t flush_row(hak_owner_t *owner, hak_slab_t *slab, uint32_t index,
                                            char *block, uint32_t most) {
-    char *next = hak_link_get(block);
-    bool is_upward = next > block;
-    ptrdiff_t step = is_upward ? (ptrdiff_t)slab->block_bytes : -(ptrdiff_t)slab->block_bytes;
-    uint32_t room = is_upward ? slab->carved - index : index + 1;
-    const char *neighbour = block + step;
-    uint32_t count = 1;
-    most = most < room ? most : room;
-    hak_link_set_mark(block, HAK_LINK_MARK);
-    while (next == neighbour) {
-        char *member = next;
-        HAK_OPAQUE(member); /* two branches, not one of both conditions */
-        if (count == most) {
-            break;
-        }
-        neighbour += step;
-        next = hak_link_get(member);
-        hak_link_set_mark(member, HAK_LINK_MARK);
-        count++;
-    }
-    hak_require(hak_slab_mark(slab, is_upward ? index + count - 1 : index, count),
-                HAK_FATAL_DOUBLE_FREE, block);
-    hak_slab_count_free(owner, slab, count, block);
-    return (hak_blocks_t){.head = next, .count = count};
-}
-
-/* Marks one block of the owner's slab. */
-HAK_INLINE void flush_single(hak_owner_t *owner, hak_slab_t *slab, uint32_t index, void *block) {
-    hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
-    hak_link_set_mark(block, HAK_LINK_MARK);
-    hak_slab_count_one(owner, slab, block);
+    hak_blocks_t row = list_row(block, &index, slab->block_bytes, slab->carved, most, false);
+    hak_require(hak_slab_mark(slab, index, row.count), HAK_FATAL_DOUBLE_FREE, block);
+    hak_slab_count_free(owner, slab, row.count, block);
+    return row;
 }
 
 /* Marks the blocks of the held owner, if any, and collects the others. Returns the rest of the
@@ -199,9 +220,10 @@ HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bloc
             uint32_t index = hak_sc_index(&info, offset);
             hak_require(index < slab->carved, HAK_FATAL_INTERIOR_FREE, block);
             char *next = hak_link_get(block);
-            uintptr_t distance = (uintptr_t)next - (uintptr_t)block;
-            if (HAK_LIKELY(distance * distance != stride * stride)) { /* no neighbour */
-                flush_single(held, slab, index, block);
+            if (HAK_LIKELY(!is_neighbour(next, block, stride))) {
+                hak_require(hak_slab_mark_one(slab, index), HAK_FATAL_DOUBLE_FREE, block);
+                hak_link_set_mark(block, HAK_LINK_MARK);
+                hak_slab_count_one(held, slab, block);
                 block = next;
                 left--;
                 continue;
@@ -255,7 +277,7 @@ static void list_inspect(const void *head, unsigned sc, uint32_t *steps) {
     for (uint32_t i = 1; head != NULL && *steps != 0; i++, --*steps) {
         hak_require(head != earlier, HAK_FATAL_DOUBLE_FREE, head);
         earlier = (i & (i - 1)) == 0 ? head : earlier;
-        hak_slab_check_freed(list_slab(head, sc, head), head);
+        hak_slab_check_freed(hak_slab_in(list_superslab(head, sc, head), head), head);
         hak_check_mark(head);
         head = hak_link_get(head);
     }

@@ -88,20 +88,24 @@ HAK_INLINE bool hak_slab_entry_is_sampled(uint32_t entry) {
     return (entry & HAK_KIND_MASK) == HAK_KIND_SAMPLED;
 }
 
-/* Marks block `index` and the `count - 1` below it as free. false: one was marked already. */
+/* The bits, in the first word, of the row of `*count` blocks from `*index` on; takes them from it.
+ */
+HAK_INLINE uint64_t hak_row_take_word(uint32_t *index, uint32_t *count) {
+    uint32_t inside = *index % 64, step = (uint32_t)hak_least(*count, 64 - inside);
+    *index += step;
+    *count -= step;
+    return hak_mask(step) << inside;
+}
+
+/* Marks a row of blocks as free. false: one was marked already. */
 HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t count) {
-    for (uint32_t end = index + 1; count != 0;) {
-        uint32_t inside = (end - 1) % 64 + 1; /* bits of the word up to the end */
-        uint32_t step = inside < count ? inside : count;
-        uint64_t mask = hak_mask(step) << (inside - step);
-        uint64_t *word = &slab->bits[(end - 1) / 64];
+    do {
+        uint64_t *word = &slab->bits[index / 64], mask = hak_row_take_word(&index, &count);
         if (HAK_UNLIKELY((*word & mask) != 0)) {
             return false;
         }
         *word |= mask;
-        end -= step;
-        count -= step;
-    }
+    } while (count != 0);
     return true;
 }
 

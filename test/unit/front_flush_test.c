@@ -126,6 +126,42 @@ UNIT_TEST(blocks_of_others_go_out_as_one_message_a_slab) {
     audit();
 }
 
+static void *make_many(void *block) {
+    UNIT_TAKE_ALL((void **)block, MANY, unit_malloc(64));
+    return NULL;
+}
+
+/* Upwards, downwards, and with gaps; rows end with words of bitmaps, messages and slabs. */
+UNIT_TEST(rows_of_others_go_home_whole) {
+    static void *block[MANY];
+    for (unsigned order = 0; order < 3; order++) {
+        size_t before = audit().slabs;
+        unit_pthread_create_and_join(make_many, block);
+        for (unsigned i = 0; i < MANY; i++) {
+            unsigned at[] = {i, MANY - 1 - i, i * 2 % MANY + (i >= MANY / 2)};
+            hak_free(block[at[order]]);
+        }
+        hak_collect_thread();
+        audit();
+        hak_owner_collect();
+        assert_true(audit().slabs <= before);
+    }
+}
+
+/* In the middle of a row, and twice in one. */
+UNIT_TEST(double_free_of_a_block_of_others_is_noticed) {
+    static void *block[MANY];
+    if (HAK_HARDEN) {
+        return; /* there it is noticed at once */
+    }
+    unit_pthread_create_and_join(make_many, block);
+    for (unsigned i = 0; i < 24; i++) { /* the first of them begin the class */
+        hak_free(block[i]);
+    }
+    hak_free(block[20]);
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
+}
+
 UNIT_TEST(double_free_in_a_bin_is_noticed) {
     void *block[4];
     UNIT_TAKE_ALL(block, UNIT_COUNT(block), unit_malloc(40));

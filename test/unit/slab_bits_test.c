@@ -78,7 +78,7 @@ ONE_OWNER_TEST(rows_of_every_place_and_length_are_marked) {
     hak_slab_t *slab = take_slab(SC_64);
     for (unsigned last = 0; last < 200; last += 7) {
         for (unsigned count = 1; count <= last + 1; count += 5) {
-            assert_true(mark(held.block[last], count));
+            assert_true(mark(held.block[last + 1 - count], count));
             assert_false(mark(held.block[last], 1));
             assert_false(mark(held.block[last + 1 - count], 1));
             for (unsigned i = 0; i < 256; i++) {
