@@ -26,6 +26,7 @@ int obs_usage(void);
 
 int obs_command_profile(int argc, char **argv);
 int obs_command_check(int argc, char **argv);
+int obs_command_options(int argc, char **argv);
 int obs_command_ps(int argc, char **argv);
 int obs_command_tell(int argc, char **argv);
 

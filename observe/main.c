@@ -24,6 +24,8 @@ static const char usage[] =
     "  profile  the call sites that hold the memory\n"
     "hakmem-observe check PID|CORE\n"
     "  check    which allocator serves it, and what cannot be read\n"
+    "hakmem-observe options PID|CORE\n"
+    "  options  those in force that are no texts, as JSON\n"
     "hakmem-observe ps\n"
     "  ps       all processes on hakmem that may be read, by RSS\n"
     "hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE "
@@ -195,6 +197,7 @@ int main(int argc, char **argv) {
         int (*run)(int argc, char **argv);
     } commands[] = {{"profile", obs_command_profile},
                     {"check", obs_command_check},
+                    {"options", obs_command_options},
                     {"ps", obs_command_ps},
                     {"tell", obs_command_tell}};
     order_t order = {0};

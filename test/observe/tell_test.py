@@ -85,6 +85,13 @@ def budget(observer, program):
     return document(observer, "stats", program.pid)["limits"]["cache_budget_bytes"]
 
 
+def option(observer, program, name):
+    """In force, and by default."""
+    status, text, error = observe(observer, "options", program.pid)
+    assert status == 0 and error == "", error
+    return next((one["value"], one["default"]) for one in json.loads(text)["options"] if one["name"] == name)
+
+
 def requests(observer, program):
     assert "RSS" in done(observer, program, "trim")
     done(observer, program, "flush")
@@ -100,7 +107,9 @@ def requests(observer, program):
     assert not document(observer, "profile", program.pid)["sites"]
     for rate in ("2t", "often", "1k1"):
         not_done(observer, "takes no such value", program, "rate", rate)
+    assert option(observer, program, "retain_idle") == ("1m", "1m")
     done(observer, program, "option", "retain_idle:2m")
+    assert option(observer, program, "retain_idle") == ("2m", "1m") and option(observer, program, "learn") == ("1", "1")
     not_done(observer, "takes no such value", program, "option", "retain_idle:2t")
     not_done(observer, "takes no such value", program, "option", "retain_idle=")
     not_done(observer, "knows no such option", program, "option", "retain_idl:2m")

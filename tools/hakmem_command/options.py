@@ -17,6 +17,7 @@ from . import table
 from .table import Option, Profile
 
 UNKNOWN = "unknown: the program has overwritten its environment"
+SECONDS = 10.0  # for what is read of a process
 ABOUT = {"options": "The options of this version; those that a process (PID) or the environment changes come first."}
 
 
@@ -47,17 +48,40 @@ def environment_of(pid: int) -> Optional[dict[str, str]]:
         return None
 
 
+def _number(value: str) -> str:
+    """Sizes as bytes, so that 1024k is 1m."""
+    digits, unit = value[:-1], " kmgt".find(value[-1:].lower() or "?")
+    return str(int(digits) << 10 * unit) if unit > 0 and digits.isascii() and digits.isdigit() else value
+
+
+def in_force(pid: int) -> dict[str, tuple[str, str]]:
+    """The options that are no texts, as the library has them now: value and default; {} if it cannot be read."""
+    try:
+        where = observer.find(str(pid))
+        document = json.loads(where.read("options", seconds=SECONDS))
+        return {str(one["name"]): (process.plain(str(one["value"])), str(one["default"])) for one in document["options"]}
+    except (ViewError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, str]], str]:
     """Its values other than the defaults, and how they are known."""
-    environment = environment_of(pid)
+    environment, now = environment_of(pid), in_force(pid)
     if environment is None:
         process.need()
         if not process.lives(pid):
             raise ViewError(f"there is no process {pid}")
         raise observer.forbidden(pid)
-    if process.has_overwritten_environment(pid):
-        return {}, UNKNOWN
-    return of_environment(environment, profiles), "from its environment at start; what the program sets itself is not seen"
+    is_known = not process.has_overwritten_environment(pid)
+    changed = of_environment(environment, profiles) if is_known else {}
+    for name, (value, default) in now.items():
+        if value == default:
+            changed.pop(name, None)
+        elif name not in changed or _number(changed[name][0]) != _number(value):
+            changed[name] = (value, "the program, or tell" if is_known else "its start, or later")
+    if now:
+        return changed, "in force now" if is_known else "in force now, but for texts: the program has overwritten its environment"
+    return changed, "from its environment at start; what the program sets itself is not seen" if is_known else UNKNOWN
 
 
 def _wrapped(text: str, indent: int, width: int) -> list[str]:
