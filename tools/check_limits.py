@@ -13,10 +13,9 @@ FILE_LINES = {  # file or suffix -> lines
     "README.md": 160, "CHANGELOG.md": 200, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
     "src/unity.c": 90, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
 }
-SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 16086, 27554
-BOXES = ("conf", "reclaim", "stat", "guard", "profile", "control", "stack", "door", "compat")  # what allocates does without them,
-BOX_FILES = ("src/base/options.def", "src/life/control.c", "src/life/report.c", "src/base/observer.h",
-             "src/os/socket_linux.c", "src/life/mailbox.c", "src/base/mailbox.h")  # and without these, each a part of one
+SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 15949, 26234
+BOXES = ("conf", "reclaim", "stat", "guard", "profile", "stack", "door", "compat")  # what allocates does without them,
+BOX_FILES = ("src/base/options.def", "src/life/report.c", "src/base/observer.h", "src/life/mailbox.c", "src/base/mailbox.h")  # and without these, each a part of one
 FUNCTION_LINES, HIT_FUNCTION_LINES, PARAMETERS, NESTING = 60, 40, 6, 4
 FOLDER_FILES, CONDITIONALS_PER_1000, OPTIONS, SWITCHES = 16, 15, 27, 10
 HIT_FILES = ("src/front/fast.h", "src/slab/link.h", "src/span/pagemap.h")  # what tools/check_fastpath.py counts

@@ -81,8 +81,7 @@
  *         scavenger     an optional thread that runs events while the program is idle
  * compat  their bin     a small class of jemalloc's table, which ours are shown in
  *         packed        past the bins: from the fullest slab, and back to the slab at once
- *         rank          of a slab: how full it is; source: a slab below the rank, to be emptied
- * control topic         a document of the control channel or the exit report; peer: a client */
+ *         rank          of a slab: how full it is; source: a slab below the rank, to be emptied */
 #ifndef HAK_BASE_WORDS_H
 #define HAK_BASE_WORDS_H
 

@@ -53,7 +53,7 @@ prints "$(readlink -f "$(dirname "$lib")")/libhakmem.so"
 expect 0 env LD_PRELOAD=libm.so.6 "$hakmem" run --lib "$lib" -- printenv LD_PRELOAD
 prints "$(readlink -f "$(dirname "$lib")")/libhakmem.so:libm.so.6"
 
-# Before 2.34 glibc has threads and dlsym in libraries of their own: programs without them get them, for the control channel.
+# Before 2.34 glibc has threads and dlsym in libraries of their own: programs without them get them, for the scavenger.
 mkdir "$work/old"
 printf '#!/bin/sh\necho glibc 2.31\n' >"$work/old/getconf"
 chmod +x "$work/old/getconf"

@@ -4,7 +4,6 @@
 
 Usage: report_test.py PROGRAM [STATIC_PROGRAM STATIC_PROGRAM_WITHOUT_OBSERVER]
 """
-import array
 import fcntl
 import json
 import os
@@ -14,30 +13,11 @@ import shutil
 import stat
 import subprocess
 import sys
-import termios
 
-from reporting import HELD_BACK_MIB, LIBRARY, Program, run_tests, wait_until
+from reporting import HELD_BACK_MIB, LIBRARY, Program, content, finished, pipe_bytes, run_tests, wait_until
 
 FIRST = "hakmem: the program holds "
 HEAD = re.compile(r"hakmem: \d+\.\d+\.\d+, process (\d+) \(observe_exit\)\n" + FIRST)
-
-
-def finished(options, *words, **more):
-    with Program(options, *words, **more) as program:
-        program.finish()
-    assert program.process.returncode == 0, program.process.returncode
-    return program
-
-
-def pipe_bytes(file):
-    count = array.array("i", [0])
-    fcntl.ioctl(file, termios.FIONREAD, count)
-    return count[0]
-
-
-def content(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def test_report_is_written_once_to_standard_error(_folder):

@@ -3,12 +3,15 @@
 
 Nothing here is waited for only so long: on a busy machine it may take any time, and ctest ends what hangs.
 """
+import array
 import contextlib
+import fcntl
 import itertools
 import os
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 LIBRARY = os.environ.get("HAKMEM_LIB", "")
@@ -60,6 +63,24 @@ class Program:
             if self.out is None:
                 self.process.kill()
                 self.process.wait()
+
+
+def finished(options, *words, **more):
+    with Program(options, *words, **more) as program:
+        program.finish()
+    assert program.process.returncode == 0, program.process.returncode
+    return program
+
+
+def pipe_bytes(file):
+    count = array.array("i", [0])
+    fcntl.ioctl(file, termios.FIONREAD, count)
+    return count[0]
+
+
+def content(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class SkipTest(Exception):
