@@ -123,3 +123,7 @@ EXPORT void hak_heap_map(int fd) {
 EXPORT void hak_profile_json(int fd) {
     report(fd, OBS_PROFILE, OBS_JSON);
 }
+
+EXPORT void hak_profile_heap(int fd) {
+    report(fd, OBS_HEAP, OBS_TEXT);
+}

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What else the writers of the profile ask: the memory that a sample's block pins
- * (src/profile/copy.c has it for a program itself), the name of the program, the mappings with
- * code. */
+ * What else the writers of the profile ask: the memory that a sample's block pins, the name of the
+ * program, the mappings with code. */
 #include "profile.h"
 
 #include "base/bits.h"
-#include "os/os.h"
-#include "profile/profile.h"
 #include "slab/slab_inl.h"
 
 #include <elf.h>
@@ -39,7 +36,7 @@ static bool slab_find(obs_image_t *image, uint64_t address, size_t bytes, obs_sl
                      slab);
 }
 
-double hak_profile_pinned(const hak_profile_sample_t *sample) {
+double obs_copy_pinned(const hak_profile_sample_t *sample) {
     uint64_t live = 0, idle_bytes = hak_excess(obs_current->reader->page_bytes, sample->bytes);
     obs_slab_t slab;
     if (sample->companion <= HAK_PROFILE_LARGE) {
@@ -55,18 +52,9 @@ double hak_profile_pinned(const hak_profile_sample_t *sample) {
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-void hak_profile_look(hak_profile_state_t *state) {
-    *state = (hak_profile_state_t){
-        .rate = obs_root_number(obs_current, HAK_DOOR_ROOT_profile_rate, sizeof(size_t))};
-}
-
-uint32_t hak_os_process_id(void) {
-    return obs_current->reader->pid;
-}
-
 /* The last part of the path that was executed; the name of the process where that cannot be read.
  */
-const char *hak_os_program(void) {
+const char *obs_program(void) {
     static char path[NAME_MOST];
     obs_reader_t *reader = obs_current->reader;
     size_t length = 0;
@@ -82,37 +70,37 @@ const char *hak_os_program(void) {
 
 /* --- modules ---------------------------------------------------------------------------------- */
 
-static bool module_add(hak_profile_copy_t *copy, const obs_mapping_t *mapping, size_t *text_bytes) {
+static bool module_add(obs_copy_t *copy, const obs_mapping_t *mapping, size_t *text_bytes) {
     size_t length = strlen(mapping->path) + 1, count = copy->module_count;
     char *text = obs_grow(copy->text, *text_bytes + length);
     copy->text = text != NULL ? text : copy->text;
     bool is_full = (count & (count - 1)) == 0; /* room is a power of two */
-    hak_profile_module_t *all =
+    obs_module_t *all =
         is_full ? obs_grow(copy->module, (count != 0 ? 2 * count : 1) * sizeof *all) : copy->module;
     copy->module = all != NULL ? all : copy->module;
     if (text == NULL || all == NULL || *text_bytes + length > UINT32_MAX) {
         return false;
     }
     memcpy(text + *text_bytes, mapping->path, length);
-    all[copy->module_count++] = (hak_profile_module_t){.start = mapping->start,
-                                                       .end = mapping->end,
-                                                       .offset = mapping->offset,
-                                                       .path = (uint32_t)*text_bytes};
+    all[copy->module_count++] = (obs_module_t){.start = mapping->start,
+                                               .end = mapping->end,
+                                               .offset = mapping->offset,
+                                               .path = (uint32_t)*text_bytes};
     *text_bytes += length;
     return true;
 }
 
-static void build_id_read(obs_reader_t *reader, uint64_t base, hak_profile_module_t *module) {
+static void build_id_read(obs_reader_t *reader, uint64_t base, obs_module_t *module) {
     obs_note_t note;
     if (obs_memory_note(reader, base, "GNU", NT_GNU_BUILD_ID, &note) &&
-        note.bytes <= HAK_OS_BUILD_ID_BYTES &&
+        note.bytes <= OBS_BUILD_ID_BYTES &&
         obs_read(reader, note.at, module->build_id, note.bytes)) {
         module->build_id_bytes = (uint32_t)note.bytes;
     }
 }
 
 /* The mapping of the same file's first byte comes before those of its code. */
-void obs_list_modules(obs_reader_t *reader, hak_profile_copy_t *copy) {
+void obs_list_modules(obs_reader_t *reader, obs_copy_t *copy) {
     const obs_mapping_t *first = NULL;
     size_t text_bytes = 0;
     for (size_t i = 0; i < reader->mapping_count; i++) {

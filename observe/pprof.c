@@ -96,7 +96,7 @@ static const char *const pprof_strings[] = {
 };
 
 typedef struct pprof {
-    const hak_profile_copy_t *copy;
+    const obs_copy_t *copy;
     uintptr_t *address; /* of all stacks, ascending, each once: a location */
     size_t address_count;
     proto_t all, part, list; /* a message, one inside it, and a list inside that */
@@ -110,9 +110,9 @@ static int address_compare(const void *a, const void *b) {
 /* false: no memory. */
 static bool addresses_list(pprof_t *pprof) {
     const hak_profile_site_t *site = NULL;
-    size_t most = pprof->copy->mapped_bytes / sizeof(uintptr_t) + 1, count = 0;
+    size_t most = pprof->copy->site_bytes / sizeof(uintptr_t) + 1, count = 0;
     pprof->address = malloc(most * sizeof(uintptr_t));
-    while (pprof->address != NULL && (site = hak_profile_copy_next(pprof->copy, site)) != NULL) {
+    while (pprof->address != NULL && (site = obs_copy_next(pprof->copy, site)) != NULL) {
         memcpy(pprof->address + count, site->stack, site->depth * sizeof(uintptr_t));
         count += site->depth;
     }
@@ -155,7 +155,7 @@ static void put_site(pprof_t *pprof, const hak_profile_site_t *site) {
 }
 
 static void put_module(pprof_t *pprof, size_t index) {
-    const hak_profile_module_t *module = &pprof->copy->module[index];
+    const obs_module_t *module = &pprof->copy->module[index];
     proto_number(&pprof->part, 1, index + 1);
     proto_number(&pprof->part, 2, module->start);
     proto_number(&pprof->part, 3, module->end);
@@ -167,7 +167,7 @@ static void put_module(pprof_t *pprof, size_t index) {
 
 /* Addresses and modules ascend both. A location is in the call, not behind it; mapping 0: none. */
 static void put_locations(pprof_t *pprof) {
-    const hak_profile_copy_t *copy = pprof->copy;
+    const obs_copy_t *copy = pprof->copy;
     size_t at = 0;
     for (size_t i = 0; i < pprof->address_count; i++) {
         uintptr_t address = pprof->address[i] != 0 ? pprof->address[i] - 1 : 0;
@@ -183,14 +183,14 @@ static void put_locations(pprof_t *pprof) {
 }
 
 static void put_strings(pprof_t *pprof) {
-    const hak_profile_copy_t *copy = pprof->copy;
+    const obs_copy_t *copy = pprof->copy;
     for (size_t i = 0; i < sizeof pprof_strings / sizeof *pprof_strings; i++) {
         proto_bytes(&pprof->all, PPROF_STRING, pprof_strings[i], strlen(pprof_strings[i]));
     }
     for (size_t i = 0; i < copy->module_count; i++) {
-        const hak_profile_module_t *module = &copy->module[i];
+        const obs_module_t *module = &copy->module[i];
         const char *path = copy->text + module->path;
-        char id[2 * HAK_OS_BUILD_ID_BYTES + 1];
+        char id[2 * OBS_BUILD_ID_BYTES + 1];
         for (uint32_t j = 0; j < module->build_id_bytes; j++) {
             snprintf(&id[2 * j], 3, "%02x", module->build_id[j]);
         }
@@ -200,13 +200,13 @@ static void put_strings(pprof_t *pprof) {
 }
 
 static void put_all(pprof_t *pprof) {
-    const hak_profile_copy_t *copy = pprof->copy;
+    const obs_copy_t *copy = pprof->copy;
     const hak_profile_site_t *site = NULL;
     put_type(pprof, PPROF_SAMPLE_TYPE, STRING_ALLOC_OBJECTS, STRING_COUNT);
     put_type(pprof, PPROF_SAMPLE_TYPE, STRING_ALLOC_SPACE, STRING_BYTES);
     put_type(pprof, PPROF_SAMPLE_TYPE, STRING_IN_USE_OBJECTS, STRING_COUNT);
     put_type(pprof, PPROF_SAMPLE_TYPE, STRING_IN_USE_SPACE, STRING_BYTES);
-    while ((site = hak_profile_copy_next(copy, site)) != NULL) {
+    while ((site = obs_copy_next(copy, site)) != NULL) {
         put_site(pprof, site);
     }
     for (size_t i = 0; i < copy->module_count; i++) {
@@ -223,7 +223,7 @@ static void put_all(pprof_t *pprof) {
     proto_number(&pprof->all, PPROF_DEFAULT_TYPE, STRING_IN_USE_SPACE);
 }
 
-void obs_write_pprof(const hak_sink_t *sink, const hak_profile_copy_t *copy) {
+void obs_write_pprof(const hak_sink_t *sink, const obs_copy_t *copy) {
     pprof_t pprof = {.copy = copy};
     if (addresses_list(&pprof)) {
         put_all(&pprof);

@@ -211,18 +211,18 @@ static bool store_read_once(work_t *work) {
 }
 
 /* Sums that are not those of the samples. */
-static void sums_check(work_t *work, const hak_profile_copy_t *copy) {
+static void sums_check(work_t *work, const obs_copy_t *copy) {
     hak_profile_site_t *site = NULL;
-    while ((site = hak_profile_copy_next(copy, site)) != NULL) {
+    while ((site = obs_copy_next(copy, site)) != NULL) {
         size_t count;
-        (void)hak_profile_copy_samples(copy, site, &count);
+        (void)obs_copy_samples(copy, site, &count);
         work->doubtful_sites += site->in_use.samples != count;
     }
     uint64_t most = hak_most(copy->sample_count, copy->store.live);
     work->doubtful_samples += most != hak_least(copy->sample_count, copy->store.live);
 }
 
-static void copy_fill(work_t *work, hak_profile_copy_t *copy) {
+static void copy_fill(work_t *work, obs_copy_t *copy) {
     const obs_profile_t *from = &work->store;
     copy->store = (hak_profile_store_t){.base = work->site,
                                         .bytes = from->bytes,
@@ -241,7 +241,7 @@ static void copy_fill(work_t *work, hak_profile_copy_t *copy) {
                                         .started_ns = from->started_ns,
                                         .rate = from->rate,
                                         .is_whole = from->is_whole != 0};
-    copy->mapped_bytes = work->site_bytes;
+    copy->site_bytes = work->site_bytes;
     copy->sample = obs_take((work->sample_count + 1) * sizeof *copy->sample);
     for (size_t i = 0; copy->sample != NULL && i < work->sample_count; i++) {
         copy->sample[copy->sample_count++] = &work->sample[i];
@@ -252,7 +252,7 @@ static void copy_fill(work_t *work, hak_profile_copy_t *copy) {
 }
 
 /* A core file has no clock: it is as old as the latest that it tells. */
-static void copy_set_times(const work_t *work, hak_profile_copy_t *copy) {
+static void copy_set_times(const work_t *work, obs_copy_t *copy) {
     struct timespec now, wall;
     copy->now_ns = work->store.peak_time_ns;
     copy->wall_ns = work->image->reader->written_ns;
@@ -279,11 +279,11 @@ static const char *copy_doubt(const work_t *work) {
     return work->doubtful_sites + work->doubtful_samples + others != 0 ? text : NULL;
 }
 
-void hak_profile_copy_make(hak_profile_copy_t *copy) {
+void obs_copy_make(obs_copy_t *copy) {
     work_t *work = &work_now;
     bool is_same = false;
     *work = (work_t){.image = obs_current};
-    *copy = (hak_profile_copy_t){.version = obs_current->library};
+    *copy = (obs_copy_t){.version = obs_current->library};
     for (unsigned i = 0; i < TRIES && !is_same; i++) {
         is_same = store_read_once(work);
     }
@@ -300,7 +300,7 @@ void hak_profile_copy_make(hak_profile_copy_t *copy) {
                                     : "it has sampled nothing so far (profile_rate)";
 }
 
-void hak_profile_copy_drop(hak_profile_copy_t *copy) {
+void obs_copy_drop(obs_copy_t *copy) {
     obs_drop(copy->sample);
     obs_drop(copy->module);
     obs_drop(copy->text);
@@ -308,23 +308,21 @@ void hak_profile_copy_drop(hak_profile_copy_t *copy) {
     obs_drop(work_now.place);
     obs_drop(work_now.sample);
     work_now = (work_t){0};
-    *copy = (hak_profile_copy_t){0};
+    *copy = (obs_copy_t){0};
 }
 
 /* --- the rest of copy.h ----------------------------------------------------------------------- */
 
-hak_profile_site_t *hak_profile_copy_next(const hak_profile_copy_t *copy,
-                                          const hak_profile_site_t *site) {
+hak_profile_site_t *obs_copy_next(const obs_copy_t *copy, const hak_profile_site_t *site) {
     char *base = copy->store.base;
     size_t next = site == NULL
                       ? 0
                       : (size_t)((const char *)site - base) + hak_profile_site_bytes(site->depth);
-    return base != NULL && next < copy->mapped_bytes ? hak_profile_site_at(base, (uint32_t)next)
-                                                     : NULL;
+    return base != NULL && next < copy->site_bytes ? hak_profile_site_at(base, (uint32_t)next)
+                                                   : NULL;
 }
 
-size_t hak_profile_copy_samples(const hak_profile_copy_t *copy, const hak_profile_site_t *site,
-                                size_t *count) {
+size_t obs_copy_samples(const obs_copy_t *copy, const hak_profile_site_t *site, size_t *count) {
     uint32_t offset = (uint32_t)((const char *)site - copy->store.base);
     size_t low = 0, high = copy->sample_count, end;
     while (low < high) {
@@ -341,30 +339,34 @@ size_t hak_profile_copy_samples(const hak_profile_copy_t *copy, const hak_profil
     return low;
 }
 
-const hak_profile_sum_t *hak_profile_copy_peak(const hak_profile_copy_t *copy,
-                                               const hak_profile_site_t *site) {
+const hak_profile_sum_t *obs_copy_peak(const obs_copy_t *copy, const hak_profile_site_t *site) {
     return site->peak_number == copy->store.peak_number ? &site->peak : &site->in_use;
 }
 
 /* --- documents -------------------------------------------------------------------------------- */
 
+static const char *write_copy(const hak_sink_t *sink, uint64_t live_bytes,
+                              obs_write_profile_t *write) {
+    obs_copy_t copy;
+    obs_copy_make(&copy);
+    copy.live_bytes = live_bytes;
+    write(sink, &copy);
+    obs_copy_drop(&copy);
+    return copy_note;
+}
+
+/* Blocks that the sampled guard watches take an OS page, but count as what was asked for here. */
 const char *obs_write_profile_json(obs_image_t *image, const hak_sink_t *sink) {
     static hak_snapshot_t snapshot;
     obs_current = image;
     obs_collect(&snapshot);
-    const hak_profile_exact_t exact = {.live_bytes = snapshot.live_bytes + snapshot.large_bytes +
-                                                     snapshot.huge_bytes};
     obs_drop_threads(&snapshot);
-    hak_profile_write_json(sink, &exact);
-    return copy_note;
+    uint64_t live = snapshot.live_bytes + snapshot.large_bytes + snapshot.huge_bytes;
+    return write_copy(sink, live, obs_write_json_copy);
 }
 
 const char *obs_write_profile(obs_image_t *image, const hak_sink_t *sink,
                               obs_write_profile_t *write) {
-    hak_profile_copy_t copy;
     obs_current = image;
-    hak_profile_copy_make(&copy);
-    write(sink, &copy);
-    hak_profile_copy_drop(&copy);
-    return copy_note;
+    return write_copy(sink, 0, write);
 }

@@ -3,7 +3,6 @@
 #include "profile.h"
 
 #include "base/knobs.h"
-#include "profile/profile.h"
 #include "stat/report.h"
 
 /* The options that the writers of stat/ look at. */
@@ -27,8 +26,8 @@ void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_
         (void)obs_write_profile_json(image, sink);
         return;
     }
-    if (verb == OBS_LEAKS) {
-        hak_profile_write_leaks(sink);
+    if (verb == OBS_LEAKS || verb == OBS_HEAP) {
+        (void)obs_write_profile(image, sink, verb == OBS_LEAKS ? obs_write_leaks : obs_write_heap);
         return;
     }
     if (verb != OBS_MAP) {

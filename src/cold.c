@@ -30,11 +30,6 @@
 #include "guard/module.c"
 #include "guard/report.c"
 
-#include "profile/copy.c"
-#include "profile/heap.c"
-#include "profile/json.c"
-#include "profile/leaks.c"
-#include "profile/pprof.c"
 #include "profile/sample.c"
 #include "profile/store.c"
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,6 +39,36 @@ bool is_sampling() {
     return hak_option_get("profile_rate", rate, sizeof rate) == 0 && std::strcmp(rate, "0") != 0;
 }
 
+using write_t = void(int);
+
+/* Of the observer's library (hakmem/observe.h), which is loaded at the first call: from beside the
+ * allocator's, or where libraries are looked for. nullptr: it is not there, as a line has said. */
+write_t *writer() {
+    static write_t *const found = [] {
+        std::string name = "libhakmem-observe.so." + std::to_string(HAK_VERSION_MAJOR);
+        Dl_info ours;
+        void *library = nullptr;
+        if (dladdr(reinterpret_cast<void *>(hak_version), &ours) != 0) {
+            std::string file = ours.dli_fname;
+            library = dlopen((file.substr(0, file.rfind('/') + 1) + name).c_str(), RTLD_NOW);
+        }
+        library = library != nullptr ? library : dlopen(name.c_str(), RTLD_NOW);
+        void *write = library != nullptr ? dlsym(library, "hak_profile_heap") : nullptr;
+        if (write == nullptr) {
+            std::fprintf(stderr, "hakmem: heap profile: needs %s\n", name.c_str());
+        }
+        return reinterpret_cast<write_t *>(write);
+    }();
+    return found;
+}
+
+void write_profile(int fd) {
+    write_t *write = writer();
+    if (write != nullptr) {
+        write(fd);
+    }
+}
+
 /* As long as the library is there. */
 void dump(const char *reason) {
     char path[PATH_BYTES + 16];
@@ -53,11 +84,12 @@ void dump(const char *reason) {
         std::fprintf(stderr, "hakmem: %s: %m (heap profile: %s)\n", path, reason);
         return;
     }
-    hak_profile_heap(fd);
+    write_profile(fd);
     close(fd);
 }
 
 void start(const char *name) {
+    writer(); /* not at exit, where the first file may be written */
     const prefix_guard guard;
     std::snprintf(prefix, sizeof prefix, "%s", name);
     if (!is_sampling()) {
@@ -88,7 +120,7 @@ std::string tc_heap_profile() {
     std::string text;
     int fd = is_sampling() ? memfd_create("heap", MFD_CLOEXEC) : -1;
     if (fd >= 0) {
-        hak_profile_heap(fd);
+        write_profile(fd);
         char piece[4096];
         ssize_t length;
         for (off_t at = 0; (length = pread(fd, piece, sizeof piece, at)) > 0; at += length) {

@@ -109,11 +109,6 @@ const char *hak_version(void) HAK_NOTHROW;
 HAK_ATTR_MALLOC HAK_ATTR_SIZE(1) void *hak_alloc_at(size_t size, const void *site) HAK_NOTHROW;
 void hak_free_at(void *block, size_t size, const void *site) HAK_NOTHROW;
 
-/* Writes the heap profile to a file descriptor as text that pprof reads: which call sites hold
- * memory, by a sample of the allocations since sampling began, hak_option_set("profile_rate",
- * "512k"). Without what other forms have beside it (hakmem/observe.h). */
-void hak_profile_heap(int fd) HAK_NOTHROW;
-
 /* Flushes the calling thread's cache: others can use its blocks, and empty slabs can go back. */
 void hak_collect_thread(void) HAK_NOTHROW;
 

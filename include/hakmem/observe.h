@@ -40,6 +40,8 @@ void hak_heap_map(int fd) HAK_NOTHROW;
  * profile_rate: hak_option_set("profile_rate", "512k"), or "0". `hakmem docs profiling` explains
  * the figures. */
 void hak_profile_json(int fd) HAK_NOTHROW;
+/* The same as text that pprof reads, in the form of gperftools' heap profiler. */
+void hak_profile_heap(int fd) HAK_NOTHROW;
 
 #ifdef __cplusplus
 }

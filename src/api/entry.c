@@ -8,7 +8,6 @@
 #include "front/partition.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
-#include "stat/stat.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,10 +56,6 @@ void *hak_token_alloc(size_t align, size_t size, size_t token, bool is_plain) {
 HAK_EXPORT void hak_free_at(void *block, size_t size, const void *site) {
     (void)size, (void)site;
     hak_fast_free(block);
-}
-
-HAK_EXPORT void hak_profile_heap(int fd) {
-    hak_stat_print(HAK_REPORT_HEAP, fd);
 }
 
 enum { OPTION_VALUE_BYTES = 257 /* longest value and a zero: none is cut */ };

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linux: reads files, all of them in /proc and /sys, and the notes of mapped ones; writes lines. */
+ * Linux: reads files, all of them in /proc and /sys, writes lines. */
 #include "base/bits.h"
 #include "base/fmt.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 /* Reads at least a byte, unless at the end. */
 static size_t file_read(long fd, char *buffer, size_t capacity) {
@@ -171,63 +169,6 @@ bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
     maps_reader_t reader = {.visit = visit, .context = context, .wants_resident = wants_resident};
     const char *path = wants_resident ? "/proc/self/smaps" : "/proc/self/maps";
     return hak_os_read_lines(path, buffer, capacity, maps_line, &reader);
-}
-
-/* --- build IDs -------------------------------------------------------------------------------- */
-
-/* By the kernel, which reports memory that is not there. */
-static bool elf_copy(uintptr_t from, void *to, size_t bytes) {
-    struct iovec local = {.iov_base = to, .iov_len = bytes};
-    struct iovec remote = {.iov_base = (void *)from, .iov_len = bytes};
-    long process = hak_syscall(SYS_getpid, 0);
-    return hak_syscall(SYS_process_vm_readv, process, &local, 1, &remote, 1, 0) == (long)bytes;
-}
-
-/* The build ID among the notes there. */
-static size_t elf_find_id(uintptr_t at, size_t bytes, unsigned char *id) {
-    static const char name[4] = "GNU";
-    struct {
-        Elf64_Nhdr head;
-        char name[sizeof name];
-    } note = {0};
-    for (uintptr_t end = at + bytes; at < end && end - at > sizeof note;) {
-        if (!elf_copy(at, &note, sizeof note)) {
-            return 0;
-        }
-        uintptr_t content = at + sizeof note.head + hak_align_up(note.head.n_namesz, 4);
-        size_t length = note.head.n_descsz;
-        if (note.head.n_type == NT_GNU_BUILD_ID && note.head.n_namesz == sizeof name &&
-            memcmp(note.name, name, sizeof name) == 0) {
-            bool is_read = length <= HAK_OS_BUILD_ID_BYTES && elf_copy(content, id, length);
-            return is_read ? length : 0;
-        }
-        at = content + hak_align_up(length, 4);
-    }
-    return 0;
-}
-
-size_t hak_os_build_id(uintptr_t base, unsigned char id[HAK_OS_BUILD_ID_BYTES]) {
-    Elf64_Ehdr head = {0};
-    Elf64_Phdr part = {0};
-    uintptr_t first = UINTPTR_MAX; /* address that the file gives its first byte */
-    size_t length = 0;
-    if (!elf_copy(base, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_phentsize != sizeof part) {
-        return 0;
-    }
-    for (unsigned i = 0; i < head.e_phnum && first == UINTPTR_MAX; i++) {
-        if (!elf_copy(base + head.e_phoff + i * sizeof part, &part, sizeof part)) {
-            return 0;
-        }
-        first = part.p_type == PT_LOAD ? part.p_vaddr - part.p_offset : first;
-    }
-    for (unsigned i = 0; i < head.e_phnum && length == 0; i++) {
-        if (elf_copy(base + head.e_phoff + i * sizeof part, &part, sizeof part) &&
-            part.p_type == PT_NOTE) {
-            length = elf_find_id(base + part.p_vaddr - first, part.p_filesz, id);
-        }
-    }
-    return length;
 }
 
 /* The second number of statm, in OS pages. */

@@ -203,10 +203,6 @@ typedef struct hak_os_mapping {
 typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
 bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
                      hak_os_mapping_visit_t *visit, void *context);
-/* The build ID in the notes of an ELF file whose first byte is mapped at `base`, and which may be
- * unmapped meanwhile; returns its length. 0: it has none, or the kernel does not copy memory. */
-enum { HAK_OS_BUILD_ID_BYTES = 20 };
-size_t hak_os_build_id(uintptr_t base, unsigned char id[HAK_OS_BUILD_ID_BYTES]);
 /* Resident bytes of the process, roughly; 0: the kernel does not tell. */
 uint64_t hak_os_resident_all(void);
 /* The peak of the same since exec. */

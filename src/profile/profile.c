@@ -119,7 +119,6 @@ void hak_profile_after_fork(bool is_clean) {
     }
     hak_sample_after_fork();
     if (is_clean) {
-        hak_profile_store.changed = NULL; /* of a thread that is missing */
         hak_profile_store_reset();
         hak_chance_seed(hak_chance_random() ^ (uint64_t)hak_os_process_id() << 32);
         hak_sample_set_rate(rate);

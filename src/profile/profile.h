@@ -50,16 +50,4 @@ typedef struct hak_profile_state {
 } hak_profile_state_t;
 void hak_profile_look(hak_profile_state_t *state);
 
-/* Exact figures of the heap, for comparison with the sums of weights. */
-typedef struct hak_profile_exact {
-    uint64_t live_bytes;
-} hak_profile_exact_t;
-
-/* The documents, from a copy: no lock is held while the sink is written to. */
-void hak_profile_write_json(const hak_sink_t *sink, const hak_profile_exact_t *exact);
-void hak_profile_write_leaks(const hak_sink_t *sink);
-void hak_profile_write_pprof(const hak_sink_t *sink);
-/* As text for pprof, or for jeprof. */
-void hak_profile_write_heap(const hak_sink_t *sink, bool is_jemalloc);
-
 #endif

@@ -136,25 +136,6 @@ void hak_profile_store_abandon(void) {
     hak_store_relaxed(&hak_profile_large_count, 0);
 }
 
-void hak_profile_store_change(size_t offset, size_t end) {
-    hak_profile_store_t *store = &hak_profile_store;
-    if (HAK_LIKELY(store->changed == NULL)) {
-        return;
-    }
-    for (size_t part = offset / HAK_PROFILE_PART_BYTES; part * HAK_PROFILE_PART_BYTES < end;
-         part++) {
-        uint64_t bit = 1ull << part % 64;
-        store->changed_count += (store->changed[part / 64] & bit) == 0;
-        store->changed[part / 64] |= bit;
-    }
-}
-
-static void store_change(uint32_t site, uint32_t sample) {
-    uint32_t depth = hak_profile_site_at(hak_profile_store.base, site)->depth;
-    hak_profile_store_change(site, site + hak_profile_site_bytes(depth));
-    hak_profile_store_change(sample, sample + sizeof(hak_profile_sample_t));
-}
-
 /* --- sites ------------------------------------------------------------------------------------ */
 
 static uint64_t event_hash(const hak_profile_event_t *event) {
@@ -343,7 +324,6 @@ static bool store_add(const hak_profile_event_t *event) {
     };
     sample_link(offset);
     store_count_in(hak_profile_site_at(store->base, site), sample);
-    store_change(site, offset);
     hak_count(profile_samples);
     return true;
 }
@@ -403,7 +383,6 @@ void hak_profile_store_end(uint64_t token) {
         hak_profile_sample_t *sample = hak_profile_sample_at(store->base, offset);
         store_count_out(hak_profile_site_at(store->base, sample->site), sample);
         sample_discard(offset);
-        store_change(sample->site, offset);
     }
     hak_lock_release(HAK_LOCK_PROFILE);
 }

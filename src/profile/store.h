@@ -18,7 +18,6 @@ enum {
     HAK_PROFILE_LIFETIMES = 80,
     HAK_PROFILE_LIFETIME_LOG2 = 10, /* ns */
     HAK_PROFILE_LARGE = 1,          /* in place of a companion: a large block */
-    HAK_PROFILE_PART_BYTES = 4096,  /* of the store: what is copied at once */
 };
 
 /* Sums over samples. */
@@ -57,8 +56,6 @@ typedef struct hak_profile_store {
     uint32_t spare;                  /* list of unused samples */
     uint32_t site_mask, sample_mask; /* buckets less one */
     uint32_t generation;             /* begins with 1, and with each reset another */
-    uint32_t changed_count;          /* bits set in `changed` */
-    uint64_t *changed; /* by a copy: a bit per part to copy still, or again; or NULL */
     uint64_t taken, dropped, sites, sites_dropped, live;
     double live_bytes, variance, peak_bytes;
     uint64_t peak_number, peak_time_ns; /* hak_os_exact_ns; 0: none yet */
@@ -88,8 +85,6 @@ void hak_profile_store_pause(void);
 void hak_profile_store_reset(void);
 /* The lock is gone with its holder: a new store, later. In a child alone. */
 void hak_profile_store_abandon(void);
-/* Sites and samples there differ from a copy. The lock is held. */
-void hak_profile_store_change(size_t offset, size_t end);
 /* false: dropped. */
 bool hak_profile_store_add(const hak_profile_event_t *event);
 void hak_profile_store_drop(void);

@@ -5,7 +5,6 @@
 
 #include "base/version.h"
 #include "os/optional.h"
-#include "profile/profile.h"
 
 #include <string.h>
 
@@ -51,23 +50,6 @@ static void report_put(void *text, const char *data, size_t length) {
     hak_text_mem(text, data, length);
 }
 
-/* Blocks that the sampled guard watches take an OS page, but count as what was asked for here. */
-static void write_profile(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    const hak_profile_exact_t exact = {.live_bytes = snapshot->live_bytes + snapshot->large_bytes +
-                                                     snapshot->huge_bytes};
-    hak_profile_write_json(sink, &exact);
-}
-
-static void write_heap(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    (void)snapshot;
-    hak_profile_write_heap(sink, false);
-}
-
-static void write_heap_v2(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    (void)snapshot;
-    hak_profile_write_heap(sink, true);
-}
-
 static void report_write(void *context, hak_snapshot_t *snapshot) {
     static const report_writer_t writers[] = {
         [HAK_REPORT_TEXT] = {hak_write_text, true},
@@ -78,9 +60,6 @@ static void report_write(void *context, hak_snapshot_t *snapshot) {
         [HAK_REPORT_EXPLAIN] = {hak_write_explain, true},
         [HAK_REPORT_EXPLAIN_JSON] = {hak_write_explain_json, true},
         [HAK_REPORT_MAP] = {hak_write_map, false},
-        [HAK_REPORT_PROFILE] = {write_profile, false},
-        [HAK_REPORT_HEAP] = {write_heap, false},
-        [HAK_REPORT_HEAP_V2] = {write_heap_v2, false},
     };
     const report_order_t *order = context;
     const report_writer_t *writer = &writers[order->report];

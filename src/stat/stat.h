@@ -134,9 +134,6 @@ typedef enum hak_report {
     HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
     HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
     HAK_REPORT_MAP,          /* the use of units: docs/schema/map.schema.json */
-    HAK_REPORT_PROFILE,      /* the heap profile: docs/schema/profile.schema.json */
-    HAK_REPORT_HEAP,         /* the same as text for pprof */
-    HAK_REPORT_HEAP_V2,      /* the same as text for jeprof */
 } hak_report_t;
 
 /* The head of every JSON report, with the process's ID; the rest follows after a comma. */

@@ -165,11 +165,13 @@ static int report_all(bool *is_open) {
     if (is_learning) {
         memcpy(roots, image.root, sizeof roots);
     }
-    for (unsigned form = 0; *is_open && form < 3; form++) {
+    for (unsigned form = 0; *is_open && form < 4; form++) {
         report_bytes = 0;
         (void)(form == 0 ? obs_write_profile_json(&image, &sink)
                          : obs_write_profile(&image, &sink,
-                                             form == 1 ? obs_write_pprof : obs_write_heap_v2));
+                                             form == 1   ? obs_write_pprof
+                                             : form == 2 ? obs_write_heap
+                                                         : obs_write_heap_v2));
         if (report_bytes > REPORT_MOST) {
             fprintf(stderr, "fuzz: a profile of %llu bytes\n", (unsigned long long)report_bytes);
             return 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linked into the random stress: a thread that reads the heap profile in every form, changes its
- * rate and forgets it, while signals interrupt all threads. Nothing may wait for anything for ever
- * (PROFILE-1), and a child of a fork has a profile of its own, that can be read.
+ * Linked into the random stress: a thread that reads what the heap profile says of itself, changes
+ * its rate and forgets it, while signals interrupt all threads. Nothing may wait for anything for
+ * ever (PROFILE-1), and a child of a fork has a profile of its own. (Documents of a running process
+ * are the observer's: test/observe/busy_test.py.)
  */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -15,23 +15,10 @@
 #include "front/hooks.h"
 #include "profile/profile.h"
 
-static size_t put_bytes;
 static uint32_t ticks; /* [atomic] */
 
-static void put(void *context, const char *data, size_t length) {
-    (void)context;
-    (void)memchr(data, '\n', length);
-    put_bytes += length;
-}
-
-static const hak_sink_t sink = {.put = put};
-
-static void read_all(void) {
-    const hak_profile_exact_t exact = {.live_bytes = 0};
+static void read_state(void) {
     hak_profile_state_t state;
-    hak_profile_write_json(&sink, &exact);
-    hak_profile_write_pprof(&sink);
-    hak_profile_write_leaks(&sink);
     hak_profile_look(&state);
 }
 
@@ -44,7 +31,7 @@ static void *watch(void *unused) {
             hak_profile_reset();
         }
         nanosleep(&nap, NULL);
-        read_all();
+        read_state();
     }
     return unused;
 }
@@ -55,7 +42,7 @@ static void tick(int signal) {
 }
 
 static void in_child(void) {
-    read_all();
+    read_state();
 }
 
 __attribute__((constructor)) static void watch_begin(void) {

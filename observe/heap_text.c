@@ -3,9 +3,9 @@
  * The profile as text: gperftools' form for pprof, and jemalloc's heap_v2 for jeprof. Both divide a
  * line by the chance of its mean size at the rate of the head. As the sums have their weights, no
  * rate is given, or one of a byte, which changes nothing. */
+#include "profile.h"
+
 #include "profile/chance.h"
-#include "profile/copy.h"
-#include "profile/profile.h"
 
 /* The head, the sums of a site, its end; jemalloc has the sums behind the stack. */
 static const char heap_forms[2][3][48] = {
@@ -20,29 +20,31 @@ static void heap_sums(const hak_sink_t *sink, const char *form, const hak_profil
 }
 
 static void heap_add(hak_profile_sum_t *to, const hak_profile_sum_t *sum) {
-    to->objects += sum->objects;
-    to->bytes += sum->bytes;
+    to->objects += (double)hak_chance_whole(sum->objects); /* as its line has it */
+    to->bytes += (double)hak_chance_whole(sum->bytes);
 }
 
-/* Without 0x, as in the kernel's list of mappings. */
-static void heap_hex(const hak_sink_t *sink, uint64_t value, const char *end) {
-    HAK_TEXT(text, 20);
-    hak_text_hex(&text, value);
-    hak_sink_format(sink, "%s%s", hak_text_string(&text) + 2, end);
+/* As the kernel lists it, but in one line and without control characters. */
+static void module_put(const hak_sink_t *sink, const obs_copy_t *copy, const obs_module_t *module) {
+    char line[96];
+    snprintf(line, sizeof line, "%08lx-%08lx r-xp %08lx 00:00 0 ", module->start, module->end,
+             module->offset);
+    hak_sink_format(sink, "%s", line);
+    for (const char *at = copy->text + module->path; *at != '\0'; at++) {
+        hak_sink_format(sink, "%c", (unsigned char)*at < ' ' ? '?' : *at);
+    }
+    hak_sink_format(sink, "\n");
 }
 
-void hak_profile_write_heap(const hak_sink_t *sink, bool is_jemalloc) {
-    const char(*form)[48] = heap_forms[is_jemalloc];
-    hak_profile_copy_t copy;
+static void heap_put(const hak_sink_t *sink, const obs_copy_t *copy, const char (*form)[48]) {
     hak_profile_sum_t in_use = {0}, all = {0};
-    hak_profile_copy_make(&copy);
-    hak_profile_site_t *site = NULL;
-    while ((site = hak_profile_copy_next(&copy, site)) != NULL) {
+    const hak_profile_site_t *site = NULL;
+    while ((site = obs_copy_next(copy, site)) != NULL) {
         heap_add(&in_use, &site->in_use);
         heap_add(&all, &site->all);
     }
     heap_sums(sink, form[0], &in_use, &all);
-    while ((site = hak_profile_copy_next(&copy, site)) != NULL) {
+    while ((site = obs_copy_next(copy, site)) != NULL) {
         heap_sums(sink, form[1], &site->in_use, &site->all);
         hak_sink_format(sink, "@");
         for (uint32_t i = 0; i < site->depth; i++) {
@@ -51,12 +53,15 @@ void hak_profile_write_heap(const hak_sink_t *sink, bool is_jemalloc) {
         heap_sums(sink, form[2], &site->in_use, &site->all);
     }
     hak_sink_format(sink, "\nMAPPED_LIBRARIES:\n");
-    for (size_t i = 0; i < copy.module_count; i++) {
-        const hak_profile_module_t *module = &copy.module[i];
-        heap_hex(sink, module->start, "-");
-        heap_hex(sink, module->end, " r-xp ");
-        heap_hex(sink, module->offset, " 00:00 0 ");
-        hak_sink_format(sink, "%s\n", copy.text + module->path);
+    for (size_t i = 0; i < copy->module_count; i++) {
+        module_put(sink, copy, &copy->module[i]);
     }
-    hak_profile_copy_drop(&copy);
+}
+
+void obs_write_heap(const hak_sink_t *sink, const obs_copy_t *copy) {
+    heap_put(sink, copy, heap_forms[0]);
+}
+
+void obs_write_heap_v2(const hak_sink_t *sink, const obs_copy_t *copy) {
+    heap_put(sink, copy, heap_forms[1]);
 }

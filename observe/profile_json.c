@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The profile as JSON: docs/schema/profile.schema.json. */
-#include "profile/copy.h"
+#include "profile.h"
 
 #include "base/bits.h"
 #include "os/optional.h"
 #include "profile/chance.h"
-#include "profile/profile.h"
 
 enum { JSON_THREADS = 8 };
 
@@ -72,17 +71,17 @@ static void json_threads(const hak_sink_t *sink, const json_thread_t *thread, un
 }
 
 /* The figures that are sums over the samples in use, which are sorted by thread. */
-static void json_samples(const hak_sink_t *sink, const hak_profile_copy_t *copy,
+static void json_samples(const hak_sink_t *sink, const obs_copy_t *copy,
                          const hak_profile_site_t *site) {
     json_thread_t thread[JSON_THREADS], current = {0};
     unsigned thread_count = 0;
-    size_t count, first = hak_profile_copy_samples(copy, site, &count);
+    size_t count, first = obs_copy_samples(copy, site, &count);
     uint64_t oldest_ns = 0;
     double pinned = 0;
     for (size_t i = first; i < first + count; i++) {
         const hak_profile_sample_t *sample = copy->sample[i];
         oldest_ns = hak_most(oldest_ns, hak_excess(copy->now_ns, sample->time_ns));
-        pinned += hak_profile_pinned(sample);
+        pinned += obs_copy_pinned(sample);
         if (sample->thread_id != current.id && current.id != 0) {
             threads_note(thread, &thread_count, current);
             current.bytes = 0;
@@ -100,7 +99,7 @@ static void json_samples(const hak_sink_t *sink, const hak_profile_copy_t *copy,
     json_threads(sink, thread, thread_count);
 }
 
-static void json_site(const hak_sink_t *sink, const hak_profile_copy_t *copy,
+static void json_site(const hak_sink_t *sink, const obs_copy_t *copy,
                       const hak_profile_site_t *site) {
     hak_sink_format(sink, "{\"stack\":[");
     for (uint32_t i = 0; i < site->depth; i++) {
@@ -113,18 +112,18 @@ static void json_site(const hak_sink_t *sink, const hak_profile_copy_t *copy,
     hak_sink_format(sink, "\"");
     json_sum(sink, "inuse", &site->in_use);
     json_sum(sink, "alloc", &site->all);
-    json_sum(sink, "peak", hak_profile_copy_peak(copy, site));
+    json_sum(sink, "peak", obs_copy_peak(copy, site));
     json_samples(sink, copy, site);
     hak_sink_format(sink, "}");
 }
 
 /* --- the document ----------------------------------------------------------------------------- */
 
-static void json_modules(const hak_sink_t *sink, const hak_profile_copy_t *copy) {
+static void json_modules(const hak_sink_t *sink, const obs_copy_t *copy) {
     static const char digits[] = "0123456789abcdef";
     hak_sink_format(sink, ",\n\"mappings\":[");
     for (size_t i = 0; i < copy->module_count; i++) {
-        const hak_profile_module_t *module = &copy->module[i];
+        const obs_module_t *module = &copy->module[i];
         hak_sink_format(sink, "%s{\"start\":\"%x\",\"end\":\"%x\",\"offset\":\"%x\",\"path\":",
                         i == 0 ? "\n" : ",\n", (uint64_t)module->start, (uint64_t)module->end,
                         (uint64_t)module->offset);
@@ -139,29 +138,27 @@ static void json_modules(const hak_sink_t *sink, const hak_profile_copy_t *copy)
     hak_sink_format(sink, "]");
 }
 
-static void json_head(const hak_sink_t *sink, const hak_profile_copy_t *copy) {
+static void json_head(const hak_sink_t *sink, const obs_copy_t *copy) {
     const hak_profile_store_t *store = &copy->store;
-    hak_profile_state_t state;
-    hak_profile_look(&state);
+    uint64_t rate = obs_root_number(obs_current, HAK_DOOR_ROOT_profile_rate, sizeof(size_t));
     hak_sink_format(sink,
                     "{\"profile\":1,\"version\":\"%s\",\"pid\":%u,\"program\":", copy->version,
-                    hak_os_process_id());
-    hak_sink_quoted(sink, hak_os_program());
+                    obs_current->reader->pid);
+    hak_sink_quoted(sink, obs_program());
     hak_sink_format(sink,
                     ",\n\"time_ns\":%l,\"started_ns\":%l,\"is_on\":%s,\"is_whole\":%s,"
                     "\"rate\":%z",
-                    copy->wall_ns, store->started_ns, state.rate != 0 ? "true" : "false",
+                    copy->wall_ns, store->started_ns, rate != 0 ? "true" : "false",
                     store->is_whole ? "true" : "false", store->rate);
 }
 
-static void json_totals(const hak_sink_t *sink, const hak_profile_copy_t *copy,
-                        const hak_profile_exact_t *exact) {
+static void json_totals(const hak_sink_t *sink, const obs_copy_t *copy) {
     const hak_profile_store_t *store = &copy->store;
     size_t own_bytes = store->base != NULL ? store->low + (store->bytes - store->high) : 0;
     hak_sink_format(sink,
                     ",\n\"exact\":{\"live_bytes\":%l,\"live_objects\":null},"
                     "\"estimate\":{\"live_bytes\":%l,\"sigma_bytes\":%l}",
-                    exact->live_bytes, hak_chance_whole(store->live_bytes),
+                    copy->live_bytes, hak_chance_whole(store->live_bytes),
                     hak_chance_whole(hak_chance_root(store->variance)));
     hak_sink_format(sink,
                     ",\n\"samples\":{\"live\":%l,\"taken\":%l,\"dropped\":%l,\"sites\":%l,"
@@ -174,20 +171,17 @@ static void json_totals(const hak_sink_t *sink, const hak_profile_copy_t *copy,
                     hak_chance_whole(store->peak_bytes));
 }
 
-void hak_profile_write_json(const hak_sink_t *sink, const hak_profile_exact_t *exact) {
-    hak_profile_copy_t copy;
-    hak_profile_copy_make(&copy);
-    json_head(sink, &copy);
-    json_totals(sink, &copy, exact);
-    json_modules(sink, &copy);
+void obs_write_json_copy(const hak_sink_t *sink, const obs_copy_t *copy) {
+    json_head(sink, copy);
+    json_totals(sink, copy);
+    json_modules(sink, copy);
     hak_sink_format(sink, ",\n\"sites\":[");
     const char *comma = "\n";
-    for (hak_profile_site_t *site = hak_profile_copy_next(&copy, NULL); site != NULL;
-         site = hak_profile_copy_next(&copy, site)) {
+    for (const hak_profile_site_t *site = obs_copy_next(copy, NULL); site != NULL;
+         site = obs_copy_next(copy, site)) {
         hak_sink_format(sink, "%s", comma);
-        json_site(sink, &copy, site);
+        json_site(sink, copy, site);
         comma = ",\n";
     }
-    hak_sink_format(sink, copy.doubt != NULL ? "],\n\"notes\":[\"%s\"]}\n" : "]}\n", copy.doubt);
-    hak_profile_copy_drop(&copy);
+    hak_sink_format(sink, copy->doubt != NULL ? "],\n\"notes\":[\"%s\"]}\n" : "]}\n", copy->doubt);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is still allocated, by call site, as text for people. */
-#include "profile/copy.h"
+#include "profile.h"
 
 #include "profile/chance.h"
-#include "profile/profile.h"
 
 enum { LEAKS_SITES = 50, LEAKS_FRAMES = 12 };
 
-static const hak_profile_module_t *leaks_module(const hak_profile_copy_t *copy, uintptr_t address) {
+static const obs_module_t *leaks_module(const obs_copy_t *copy, uintptr_t address) {
     for (size_t i = 0; i < copy->module_count; i++) {
         if (address >= copy->module[i].start && address < copy->module[i].end) {
             return &copy->module[i];
@@ -18,9 +17,9 @@ static const hak_profile_module_t *leaks_module(const hak_profile_copy_t *copy, 
 }
 
 /* The file and the offset in it, for addr2line and its like. */
-static void leaks_frame(const hak_sink_t *sink, const hak_profile_copy_t *copy, unsigned number,
+static void leaks_frame(const hak_sink_t *sink, const obs_copy_t *copy, unsigned number,
                         uintptr_t address) {
-    const hak_profile_module_t *module = leaks_module(copy, address);
+    const obs_module_t *module = leaks_module(copy, address);
     hak_sink_format(sink, "    #%u %x", number, (uint64_t)address);
     if (module != NULL) {
         hak_sink_format(sink, " %s+%x", copy->text + module->path,
@@ -29,7 +28,7 @@ static void leaks_frame(const hak_sink_t *sink, const hak_profile_copy_t *copy, 
     hak_sink_format(sink, "\n");
 }
 
-static void leaks_site(const hak_sink_t *sink, const hak_profile_copy_t *copy,
+static void leaks_site(const hak_sink_t *sink, const obs_copy_t *copy,
                        const hak_profile_site_t *site) {
     hak_sink_format(sink, "  %b +- %b in %l objects, from %l samples\n",
                     hak_chance_whole(site->in_use.bytes),
@@ -41,10 +40,9 @@ static void leaks_site(const hak_sink_t *sink, const hak_profile_copy_t *copy,
 }
 
 /* The site with most bytes among those below `last`; of two with as many, the first. */
-static hak_profile_site_t *leaks_next(const hak_profile_copy_t *copy,
-                                      const hak_profile_site_t *last) {
+static hak_profile_site_t *leaks_next(const obs_copy_t *copy, const hak_profile_site_t *last) {
     hak_profile_site_t *site = NULL, *best = NULL;
-    while ((site = hak_profile_copy_next(copy, site)) != NULL) {
+    while ((site = obs_copy_next(copy, site)) != NULL) {
         bool is_later = last == NULL || site->in_use.bytes < last->in_use.bytes ||
                         (site->in_use.bytes <= last->in_use.bytes && site > last);
         if (is_later && site->in_use.samples != 0 &&
@@ -55,21 +53,18 @@ static hak_profile_site_t *leaks_next(const hak_profile_copy_t *copy,
     return best;
 }
 
-void hak_profile_write_leaks(const hak_sink_t *sink) {
-    hak_profile_copy_t copy;
-    hak_profile_copy_make(&copy);
-    const hak_profile_store_t *store = &copy.store;
+void obs_write_leaks(const hak_sink_t *sink, const obs_copy_t *copy) {
+    const hak_profile_store_t *store = &copy->store;
     hak_sink_format(
         sink, "hakmem: leaks: %b +- %b are still allocated, from %l samples (one in %b)\n",
         hak_chance_whole(store->live_bytes), hak_chance_whole(hak_chance_root(store->variance)),
         store->live, (uint64_t)store->rate);
     const hak_profile_site_t *site = NULL;
-    for (unsigned i = 0; i < LEAKS_SITES && (site = leaks_next(&copy, site)) != NULL; i++) {
-        leaks_site(sink, &copy, site);
+    for (unsigned i = 0; i < LEAKS_SITES && (site = leaks_next(copy, site)) != NULL; i++) {
+        leaks_site(sink, copy, site);
     }
     if (store->dropped != 0) {
         hak_sink_format(sink, "hakmem: leaks: %l samples more found no room (profile_bytes)\n",
                         store->dropped);
     }
-    hak_profile_copy_drop(&copy);
 }
