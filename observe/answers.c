@@ -1,65 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the reports of stat/ ask the core and the operating system, answered for the program that is
- * observed. */
-#include "image.h"
-
+ * What several reports say: the learner's decisions, their heads. And what files of the core that
+ * are compiled in here ask for. */
+#include "base/bits.h"
 #include "base/knobs.h"
-#include "conf/conf.h"
 #include "os/syscall_linux.h"
-#include "reclaim/learner.h"
-#include "stat/report.h"
-#include "stat/rss.h"
+#include "write.h"
 
 #include <sys/syscall.h>
 
-hak_knobs_t hak_knobs;      /* those that reports ask for */
-hak_dense_t hak_dense_sure; /* span.h names it */
-
-/* --- the operating system --------------------------------------------------------------------- */
-
-size_t hak_os_page_bytes(void) {
-    return obs_current->reader->page_bytes;
-}
-
-size_t hak_os_resident(const void *base, size_t bytes) {
-    return obs_resident(obs_current->reader, (uintptr_t)base, bytes);
-}
-
-uint64_t hak_os_resident_all(void) {
-    return obs_current->reader->resident_bytes;
-}
-
-uint64_t hak_os_resident_peak(void) {
-    return obs_process_peak(obs_current->reader);
-}
-
-void hak_os_random(void *buffer, size_t bytes) {
-    hak_syscall(SYS_getrandom, buffer, bytes, 0);
-}
-
-bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
-                     hak_os_mapping_visit_t *visit, void *context) {
-    const obs_reader_t *reader = obs_current->reader;
-    (void)buffer, (void)capacity;
-    for (size_t i = 0; i < reader->mapping_count; i++) {
-        const obs_mapping_t *from = &reader->mapping[i];
-        const hak_os_mapping_t mapping = {.start = from->start,
-                                          .end = from->end,
-                                          .kind = from->kind,
-                                          .resident_bytes = from->resident_bytes};
-        visit(&mapping, context);
-    }
-    return wants_resident && reader->knows_rss;
-}
-
-/* --- the core --------------------------------------------------------------------------------- */
-
-const char *hak_conf_text(const char *name) {
-    static const char *const texts[] = {"0", "1", "counterfactual"};
-    (void)name; /* reports ask for `learn` only */
-    return texts[hak_knobs.learn <= HAK_LEARN_COUNTERFACTUAL ? hak_knobs.learn : 0];
-}
+/* --- the learner ------------------------------------------------------------------------------ */
 
 static uint64_t price_sum(const hak_price_t *price) {
     return price->taken + price->held;
@@ -90,12 +40,13 @@ static bool learner_read(obs_image_t *image, hak_learner_pool_t pool, hak_learne
     return true;
 }
 
-void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
+void obs_learner_read(hak_learner_pool_t pool, hak_learner_view_t *view) {
     obs_image_t *image = obs_current;
-    hak_learn_t mode = (hak_learn_t)hak_knobs.learn;
+    uint64_t learn = image->knobs.learn;
+    hak_learn_t mode = learn <= HAK_LEARN_COUNTERFACTUAL ? (hak_learn_t)learn : HAK_LEARN_OFF;
     *view = (hak_learner_view_t){
         .mode = mode,
-        .acts = mode == HAK_LEARN_ON && !hak_knobs.is_tight,
+        .acts = mode == HAK_LEARN_ON && image->knobs.is_tight == 0,
         .strategy = HAK_STRATEGY_STANDARD,
         .cheapest = HAK_STRATEGY_STANDARD,
     };
@@ -110,7 +61,7 @@ void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
 
 /* --- heads of reports ------------------------------------------------------------------------- */
 
-void hak_report_head(const hak_sink_t *sink) {
+void obs_report_head(const hak_sink_t *sink) {
     const obs_image_t *image = obs_current;
     hak_sink_format(sink, "{\"hakmem\":\"%s\",\"schema\":1,\"pid\":%u", image->library,
                     image->reader->pid);
@@ -121,9 +72,9 @@ void hak_report_head(const hak_sink_t *sink) {
 }
 
 /* Leaves out characters that control a terminal. */
-void hak_write_head(const hak_sink_t *sink) {
+void obs_write_head(const hak_sink_t *sink) {
     const obs_image_t *image = obs_current;
-    char command[HAK_OS_COMMAND_BYTES];
+    char command[OBS_COMMAND_BYTES];
     memcpy(command, image->reader->command, sizeof command);
     for (char *at = command; *at != '\0'; at++) {
         *at = *at < ' ' || *at > '~' ? '?' : *at;

@@ -26,14 +26,14 @@ static void write_doubt(const hak_sink_t *sink, const obs_image_t *image) {
 static void write_check(obs_image_t *image, const hak_sink_t *sink, void *context) {
     static hak_snapshot_t snapshot;
     const obs_reader_t *reader = image->reader;
-    char command[HAK_OS_COMMAND_BYTES], path[256];
+    char command[OBS_COMMAND_BYTES], path[256];
     (void)context;
     snprintf(command, sizeof command, "%s", reader->command);
     snprintf(path, sizeof path, "%s", image->path);
     obs_tame(command);
     obs_tame(path);
     obs_collect(&snapshot);
-    obs_drop_threads(&snapshot);
+    obs_drop_threads();
     hak_sink_format(sink, "process: %u (%s)\n", reader->pid, command);
     hak_sink_format(sink, "library: %s\n", path);
     hak_sink_format(sink, "version: %s, %s, description %u\n", image->library,

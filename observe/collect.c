@@ -4,8 +4,8 @@
 #include "image.h"
 
 #include "base/bits.h"
+#include "figures.h"
 #include "front/event.h"
-#include "stat/figures.h"
 
 enum { THREADS_MOST = 1 << 20, OWNERS_MOST = 1 << 16 }; /* no process has as many */
 
@@ -113,7 +113,7 @@ static uint64_t idle_ms(const obs_image_t *image, const obs_tcache_t *tcache, ui
     return known_ms == 0 || (ms != 0 && ms < known_ms) ? ms : known_ms;
 }
 
-static void thread_add(obs_image_t *image, hak_thread_stats_t *thread, const cache_view_t *view) {
+static void thread_add(obs_image_t *image, obs_thread_stats_t *thread, const cache_view_t *view) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const obs_side_t *from = &view->side[sc];
         hak_bin_counters_t *to = &thread->bin;
@@ -128,26 +128,26 @@ static void thread_add(obs_image_t *image, hak_thread_stats_t *thread, const cac
     thread->idle_ms = idle_ms(image, &view->tcache, thread->idle_ms);
 }
 
-static void list_add(hak_thread_list_t *list, const hak_thread_stats_t *thread) {
-    size_t room = list->mapped_bytes / sizeof *thread;
-    if (list->count == room) {
-        size_t bytes = (room * 2 + 64) * sizeof *thread;
-        hak_thread_stats_t *all = obs_grow(list->thread, bytes);
+static void list_add(obs_thread_list_t *list, const obs_thread_stats_t *thread) {
+    if (list->count == list->room) {
+        size_t room = list->room * 2 + 64;
+        obs_thread_stats_t *all = obs_grow(list->thread, room * sizeof *all);
         if (all == NULL) {
             obs_current->doubt.lists++;
             return;
         }
         list->thread = all;
-        list->mapped_bytes = bytes;
+        list->room = room;
     }
     list->thread[list->count++] = *thread;
 }
 
 /* One line for both caches of a thread. */
 static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
+    (void)snapshot;
     static cache_view_t second;
     const obs_tcache_t *tcache = &view->tcache;
-    hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached != 0};
+    obs_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached != 0};
     if (thread.is_attached && is_second(image, view)) {
         return;
     }
@@ -162,13 +162,15 @@ static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *s
     }
     bool is_there = thread.is_attached || thread.cached_bytes != 0;
     if (tcache->first_entry != 0 && is_there) {
-        list_add(&snapshot->threads, &thread);
+        list_add(&obs_threads, &thread);
     }
 }
 
-void obs_drop_threads(hak_snapshot_t *snapshot) {
-    obs_drop(snapshot->threads.thread);
-    snapshot->threads = (hak_thread_list_t){0};
+obs_thread_list_t obs_threads;
+
+void obs_drop_threads(void) {
+    obs_drop(obs_threads.thread);
+    obs_threads = (obs_thread_list_t){0};
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */
@@ -239,7 +241,7 @@ static void collect_piece(void *context, const hak_range_t *range, const hak_pie
 /* Units that are neither free nor in a slab or a large block count as moving. */
 static void collect_superslab(const hak_range_t *range, hak_snapshot_t *snapshot) {
     superslab_work_t work = {.snapshot = snapshot};
-    hak_inventory_pieces(range, collect_piece, &work);
+    obs_pieces(range, collect_piece, &work);
     uint64_t free = obs_free_units(), clean = free & obs_clean_units();
     size_t moving = hak_popcount(~free) - hak_least(hak_popcount(~free), work.used);
     snapshot->superslab_count++;
@@ -249,8 +251,8 @@ static void collect_superslab(const hak_range_t *range, hak_snapshot_t *snapshot
 }
 
 static void collect_ranges(hak_snapshot_t *snapshot) {
-    hak_inventory_t inventory;
-    hak_inventory_take(&inventory);
+    obs_ranges_t inventory;
+    obs_ranges_take(&inventory);
     for (size_t i = 0; i < inventory.count; i++) {
         const hak_range_t *range = &inventory.range[i];
         if (range->kind == HAK_RANGE_SUPERSLAB) {
@@ -259,7 +261,7 @@ static void collect_ranges(hak_snapshot_t *snapshot) {
             snapshot->huge_cached_bytes += range->bytes;
         }
     }
-    hak_inventory_drop(&inventory);
+    obs_ranges_drop(&inventory);
 }
 
 /* --- process ---------------------------------------------------------------------------------- */
@@ -313,9 +315,23 @@ static void collect_huge(obs_image_t *image, hak_snapshot_t *snapshot) {
     snapshot->huge_cached_dirty_bytes = cache.resident_bytes;
 }
 
+/* --- all of it -------------------------------------------------------------------------------- */
+
+/* 0: the standard rules decide. *saved: bytes a second. */
+static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
+    hak_learner_view_t view;
+    obs_learner_read(pool, &view);
+    const hak_price_t *own = &view.price[view.strategy],
+                      *other = &view.price[HAK_STRATEGY_STANDARD];
+    bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
+    uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
+    *saved = decides ? hak_learner_rate(less) : 0;
+    return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
+}
+
 void obs_collect(hak_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
-    *snapshot = (hak_snapshot_t){.version = image->library};
+    memset(snapshot, 0, sizeof *snapshot);
     visit_caches(image, snapshot, collect_cache);
     collect_owners(image, snapshot);
     collect_ranges(snapshot);
@@ -325,5 +341,7 @@ void obs_collect(hak_snapshot_t *snapshot) {
     snapshot->hole_bytes = obs_root_number(image, HAK_DOOR_ROOT_purged_bytes, 8);
     snapshot->meta_bytes = obs_root_number(image, HAK_DOOR_ROOT_meta_bytes, 8);
     hak_stat_sum(snapshot);
+    snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
+    snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
     visit_caches(image, snapshot, list_cache);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * The list of the allocator's ranges in another program, their pieces and idle pages: what
- * stat/inventory.h and slab/purge.h declare, and stat/ makes reports of. A running program changes
+ * image.h declares, and reports are made of. A running program changes
  * its structures meanwhile: what contradicts itself is read again, and then counted as doubtful.
  * Every loop is bounded by what is mapped. */
 #include "image.h"
 
 #include "base/bits.h"
 #include "large/huge_record.h"
-#include "slab/purge.h"
 #include "slab/slab_inl.h"
 
 enum {
@@ -25,7 +24,7 @@ static bool is_apart(uint64_t a, uint64_t b) {
     return hak_most(a, b) - hak_least(a, b) > hak_most(a, b) / SUM_PART;
 }
 
-const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {
+const char *obs_ranges_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {
     static char text[256];
     const obs_doubt_t *doubt = &obs_current->doubt;
     bool is_core = obs_current->reader->is_core, is_off = is_apart(sum_bytes, rss_bytes);
@@ -51,12 +50,12 @@ const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {
 /* --- the list --------------------------------------------------------------------------------- */
 
 typedef struct list {
-    hak_inventory_t *inventory;
+    obs_ranges_t *inventory;
     size_t room, most; /* ranges: in the list, in all that is mapped */
 } list_t;
 
 static void list_add(list_t *list, hak_range_t range) {
-    hak_inventory_t *inventory = list->inventory;
+    obs_ranges_t *inventory = list->inventory;
     if (!obs_is_mapped(obs_current->reader, (uintptr_t)range.base, range.bytes) ||
         range.bytes == 0 || inventory->count >= list->most) {
         obs_current->doubt.ranges++;
@@ -220,7 +219,7 @@ static int range_compare(const void *a, const void *b) {
 
 /* Two tables may share an OS page. Other overlaps were freed and taken meanwhile: none counts
  * twice. */
-static void ranges_part(hak_inventory_t *inventory) {
+static void ranges_part(obs_ranges_t *inventory) {
     hak_range_t *range = inventory->range;
     size_t kept = 0;
     for (size_t i = 0; i < inventory->count; i++) {
@@ -240,9 +239,9 @@ static void ranges_part(hak_inventory_t *inventory) {
     inventory->count = kept;
 }
 
-void hak_inventory_take(hak_inventory_t *inventory) {
+void obs_ranges_take(obs_ranges_t *inventory) {
     obs_image_t *image = obs_current;
-    *inventory = (hak_inventory_t){0};
+    *inventory = (obs_ranges_t){0};
     list_t list = {
         .inventory = inventory,
         .most = hak_least(image->reader->mapped_bytes / image->reader->page_bytes, RANGES_MOST)};
@@ -254,13 +253,13 @@ void hak_inventory_take(hak_inventory_t *inventory) {
         obs_sort(inventory->range, inventory->count, sizeof *inventory->range, range_compare);
         ranges_part(inventory);
     }
-    image->inventory = inventory;
+    image->ranges = inventory;
 }
 
-void hak_inventory_drop(hak_inventory_t *inventory) {
+void obs_ranges_drop(obs_ranges_t *inventory) {
     obs_drop(inventory->range);
-    *inventory = (hak_inventory_t){0};
-    obs_current->inventory = NULL;
+    *inventory = (obs_ranges_t){0};
+    obs_current->ranges = NULL;
 }
 
 /* --- superslabs ------------------------------------------------------------------------------- */
@@ -400,7 +399,7 @@ static hak_piece_t piece_at(unsigned unit) {
     return piece;
 }
 
-void hak_inventory_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context) {
+void obs_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context) {
     view.is_good = false;
     view_take(range);
     for (unsigned unit = 0; unit < HAK_SUPERSLAB_UNITS;) {
@@ -447,7 +446,7 @@ static uint32_t bitmap_next(const bitmap_t *bitmap, uint32_t from, uint64_t flip
 }
 
 typedef struct idle {
-    hak_idle_visit_t *visit;
+    obs_idle_visit_t *visit;
     void *context;
     uint64_t apart; /* the owner whose slabs are in no list */
 } idle_t;
@@ -492,15 +491,14 @@ static void idle_piece(void *context, const hak_range_t *range, const hak_piece_
     }
 }
 
-bool hak_owner_visit_idle(hak_idle_visit_t *visit, void *context) {
-    const hak_inventory_t *inventory = obs_current->inventory;
+void obs_visit_idle(obs_idle_visit_t *visit, void *context) {
+    const obs_ranges_t *inventory = obs_current->ranges;
     uint32_t doubtful = obs_current->doubt.slabs;
     idle_t idle = {visit, context, obs_root_number(obs_current, HAK_DOOR_ROOT_owner_apart, 8)};
     for (size_t i = 0; i < inventory->count; i++) {
         if (inventory->range[i].kind == HAK_RANGE_SUPERSLAB) {
-            hak_inventory_pieces(&inventory->range[i], idle_piece, &idle);
+            obs_pieces(&inventory->range[i], idle_piece, &idle);
         }
     }
     obs_current->doubt.slabs = doubtful; /* each was counted before */
-    return true;
 }

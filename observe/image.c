@@ -45,10 +45,6 @@ static const struct member {
 #include "door/door.def"
 };
 
-#define SC_INFO(size, unit_count, block_count)                                                     \
-    {.bytes = (size), .units = (unit_count), .blocks = (block_count)},
-const hak_sc_info_t hak_sc_info[HAK_SC_COUNT] = {HAK_SC_TABLE(SC_INFO)};
-
 /* --- structures ------------------------------------------------------------------------------- */
 
 /* `from` lacks the first `skip` bytes of the structure. */

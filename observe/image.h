@@ -10,6 +10,7 @@
 #include "memory.h"
 #include "profile/store.h"
 #include "reader.h"
+#include "reclaim/learner.h"
 #include "slab/sizeclass.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
@@ -39,7 +40,7 @@ typedef struct obs_image {
     const char *path;                                 /* of the file that has the allocator */
     bool is_used;                                     /* it has served so far */
     obs_knobs_t knobs;
-    const hak_inventory_t *inventory; /* the one taken last */
+    const struct obs_ranges *ranges; /* the list taken last */
     obs_doubt_t doubt;
 } obs_image_t;
 
@@ -89,11 +90,33 @@ uint64_t obs_free_units(void);
 uint64_t obs_clean_units(void);
 uint64_t obs_remote_waiting(unsigned unit);
 
-/* Fills the figures of stat/stat.h, and its list of threads (free it with obs_drop_threads). */
+/* Fills the figures of stat/stat.h, and obs_threads; drop those by obs_drop_threads. */
 void obs_collect(hak_snapshot_t *snapshot);
-void obs_drop_threads(hak_snapshot_t *snapshot);
+void obs_drop_threads(void);
 
-/* The image that the functions of the core's headers are about (stat/, os/): one at a time. */
+/* --- the allocator's ranges ------------------------------------------------------------------- */
+
+typedef struct obs_ranges {
+    hak_range_t *range; /* by address, disjoint; NULL: there are none, or no memory for the list */
+    size_t count;
+} obs_ranges_t;
+void obs_ranges_take(obs_ranges_t *ranges);
+void obs_ranges_drop(obs_ranges_t *ranges);
+/* What was found wrong in the list and its pieces so far, and in figures that were made of them:
+ * the sum of the causes, and RSS; NULL: nothing. */
+const char *obs_ranges_doubt(uint64_t sum_bytes, uint64_t rss_bytes);
+/* Visits the pieces of a superslab, in order, without a gap. */
+void obs_pieces(const hak_range_t *range, hak_piece_visit_t *visit, void *context);
+/* Idle pages that malloc_trim would return, resident or not: those of free blocks, and behind them
+ * those never carved. Of the list taken last. */
+typedef void obs_idle_visit_t(const char *base, size_t free_bytes, size_t uncarved_bytes,
+                              void *context);
+void obs_visit_idle(obs_idle_visit_t *visit, void *context);
+
+/* What the learner of a pool decides, and why. */
+void obs_learner_read(hak_learner_pool_t pool, hak_learner_view_t *view);
+
+/* The image that was opened last, which all writers are about: one at a time. */
 extern obs_image_t *obs_current;
 
 #endif

@@ -272,7 +272,7 @@ static bool mappings_open(obs_reader_t *reader, bool wants_rss) {
 }
 
 static bool command_line(char *line, void *context) {
-    snprintf(context, HAK_OS_COMMAND_BYTES, "%s", line);
+    snprintf(context, OBS_COMMAND_BYTES, "%s", line);
     return false;
 }
 

@@ -360,7 +360,7 @@ const char *obs_write_profile_json(obs_image_t *image, const hak_sink_t *sink) {
     static hak_snapshot_t snapshot;
     obs_current = image;
     obs_collect(&snapshot);
-    obs_drop_threads(&snapshot);
+    obs_drop_threads();
     uint64_t live = snapshot.live_bytes + snapshot.large_bytes + snapshot.huge_bytes;
     return write_copy(sink, live, obs_write_json_copy);
 }

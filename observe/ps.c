@@ -15,7 +15,7 @@ typedef struct row {
     uint32_t pid;
     uint64_t rss_bytes;
     bool is_hardened;
-    char command[HAK_OS_COMMAND_BYTES], library[20], path[256];
+    char command[OBS_COMMAND_BYTES], library[20], path[256];
 } row_t;
 
 typedef struct table {

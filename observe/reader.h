@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OBS_COMMAND_BYTES = 16 }; /* of a process's name */
+
 typedef struct obs_mapping {
     uint64_t start, end, offset; /* the last: in its file */
     uint64_t resident_bytes;     /* as the kernel tells; of a core file, as it has */
@@ -62,7 +64,7 @@ struct obs_reader {
     uint64_t program_at; /* the path that was executed, in its memory; 0: not known */
     uint64_t vdso;       /* where the kernel's object is; 0: not known */
     uint32_t pid;
-    char command[HAK_OS_COMMAND_BYTES];
+    char command[OBS_COMMAND_BYTES];
     uint64_t until_ns; /* CLOCK_MONOTONIC, after which nothing is read; 0: none */
     bool is_late;      /* it was reached */
     bool is_core;

@@ -2,26 +2,17 @@
 #include "observe.h"
 #include "profile.h"
 
-#include "base/knobs.h"
-#include "stat/report.h"
-
-/* The options that the writers of stat/ look at. */
-static void knobs_set(const obs_knobs_t *from) {
-    hak_knobs.force_libc = from->force_libc != 0;
-    hak_knobs.learn = from->learn <= HAK_LEARN_COUNTERFACTUAL ? (size_t)from->learn : HAK_LEARN_OFF;
-    hak_knobs.is_tight = from->is_tight != 0;
-}
+#include "write.h"
 
 void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_sink_t *sink) {
-    static hak_write_t *const writers[][3] = {
-        [OBS_EXPLAIN] = {hak_write_explain, hak_write_explain_json},
-        [OBS_STATS] = {hak_write_text, hak_write_json, hak_write_metrics},
-        [OBS_MAP] = {hak_write_map, hak_write_map},
-        [OBS_SUMMARY] = {hak_write_summary, hak_write_summary},
+    static obs_write_t *const writers[][3] = {
+        [OBS_EXPLAIN] = {obs_write_explain, obs_write_explain_json},
+        [OBS_STATS] = {obs_write_text, obs_write_stats_json, obs_write_metrics},
+        [OBS_MAP] = {obs_write_map, obs_write_map},
+        [OBS_SUMMARY] = {obs_write_summary, obs_write_summary},
     };
     static hak_snapshot_t snapshot;
     obs_current = image;
-    knobs_set(&image->knobs);
     if (verb == OBS_PROFILE) {
         (void)obs_write_profile_json(image, sink);
         return;
@@ -35,5 +26,5 @@ void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_
         image->doubt.ranges = image->doubt.slabs = 0; /* what follows reads the same again */
     }
     writers[verb][form](sink, &snapshot);
-    obs_drop_threads(&snapshot);
+    obs_drop_threads();
 }

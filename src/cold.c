@@ -36,17 +36,9 @@
 #include "door/door.c"
 
 #include "stat/collect.c"
-#include "stat/explain.c"
-#include "stat/figures.c"
 #include "stat/inventory.c"
-#include "stat/map.c"
 #include "stat/report.c"
-#include "stat/report_json.c"
-#include "stat/report_metrics.c"
-#include "stat/report_summary.c"
-#include "stat/report_text.c"
-#include "stat/report_xml.c"
-#include "stat/rss.c"
+#include "stat/sum.c"
 
 #include "compat/control.c"
 #include "compat/mallocx.c"

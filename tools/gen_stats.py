@@ -92,7 +92,7 @@ def shown(key, names):
 
 
 def table(key, rows):
-    """Names are those of stat/report.c and stat/report_metrics.c, which test/report/test_formats.py compares."""
+    """Names are those of observe/figures.c, which test/report/test_formats.py compares."""
     has_text = shown(key, rows[0][0])[0] is not None
     lines = ["| Text, XML | JSON | Metric | What it is |", "|---|---|---|---|"]
     if not has_text:

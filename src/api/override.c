@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/knobs.h"
 #include "front/fast.h"
+#include "os/os.h"
 #include "stat/stat.h"
 
 #if HAK_OVERRIDE
@@ -95,8 +96,14 @@ HAK_EXPORT struct mallinfo mallinfo(void) {
     return narrow;
 }
 
+static void put_error(void *unused, const char *data, size_t length) {
+    (void)unused;
+    hak_os_write(2, data, length);
+}
+
 HAK_EXPORT void malloc_stats(void) {
-    hak_stat_print(HAK_REPORT_TEXT, 2);
+    const hak_sink_t sink = {.put = put_error};
+    hak_stat_write_text(&sink);
 }
 
 static void put_stream(void *stream, const char *data, size_t length) {
@@ -108,7 +115,7 @@ HAK_EXPORT int malloc_info(int options, FILE *stream) {
         return EINVAL;
     }
     const hak_sink_t sink = {.put = put_stream, .context = stream};
-    hak_stat_report(HAK_REPORT_XML, &sink);
+    hak_stat_write_xml(&sink);
     return 0;
 }
 

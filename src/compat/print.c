@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * malloc_stats_print: jemalloc's first lines, then our own report. */
+ * malloc_stats_print: jemalloc's first lines, then our own totals, unless as JSON. */
 #include "base/fmt.h"
 #include "compat/control.h"
 #include "os/os.h"
@@ -48,7 +48,7 @@ static const char print_heads[2][160] = {
 static const char print_forms[2][4][40] = {
     {"Set without effect here: %s\n", "Set without effect here: %s\n", "",
      "--- End jemalloc statistics ---\n"},
-    {"\"%s\"", ",\"%s\"", "],\n\"hakmem\":", "}}\n"},
+    {"\"%s\"", ",\"%s\"", "]", "}}\n"},
 };
 
 void hak_je_malloc_stats_print(void (*write)(void *context, const char *text), void *context,
@@ -69,7 +69,9 @@ void hak_je_malloc_stats_print(void (*write)(void *context, const char *text), v
         hak_sink_format(&sink, form[line], name);
     }
     hak_sink_format(&sink, form[2]);
-    hak_stat_report(is_json ? HAK_REPORT_JSON : HAK_REPORT_TEXT, &sink);
+    if (!is_json) {
+        hak_stat_write_text(&sink);
+    }
     hak_sink_format(&sink, form[3]);
 }
 

@@ -43,7 +43,5 @@ hak_conf_result_t hak_conf_set(const char *name, const char *value);
 /* Prints the table (help) or the profile and the values in force (show) on standard error. */
 void hak_conf_print_help(void);
 void hak_conf_print_values(void);
-/* The same as JSON, docs/schema/options.schema.json. */
-void hak_conf_report(const hak_sink_t *sink);
 
 #endif

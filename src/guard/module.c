@@ -88,7 +88,7 @@ static bool modules_find(const uintptr_t *addresses, unsigned count) {
         state->place[i].path[0] = '\0';
         state->place[i].is_code = false;
     }
-    return hak_os_mappings(false, state->text, MODULE_TEXT_BYTES, module_match, NULL);
+    return hak_os_mappings(state->text, MODULE_TEXT_BYTES, module_match, NULL);
 }
 
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {

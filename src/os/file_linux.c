@@ -104,14 +104,11 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
     return true;
 }
 
-/* --- mappings of the process: /proc/self/maps and smaps --------------------------------------- */
+/* --- mappings of the process: /proc/self/maps ------------------------------------------------- */
 
 typedef struct maps_reader {
     hak_os_mapping_visit_t *visit;
     void *context;
-    bool wants_resident;
-    bool is_open; /* the mapping's resident bytes are still to come */
-    hak_os_mapping_t mapping;
 } maps_reader_t;
 
 /* Moves behind a field and the blanks that follow it. */
@@ -121,9 +118,14 @@ static const char *field_skip(const char *at) {
 }
 
 /* start-end rwxp offset device inode path */
-static hak_os_mapping_t mapping_parse(const char *at) {
+static void maps_line(char *line, void *context) {
+    const maps_reader_t *reader = context;
+    const char *at = line;
     hak_os_mapping_t mapping = {.start = hak_parse_hex(&at)};
-    at += *at == '-';
+    if (*at != '-') {
+        return;
+    }
+    at++;
     mapping.end = hak_parse_hex(&at);
     at = field_skip(at);
     size_t rights = strcspn(at, " ");
@@ -131,52 +133,19 @@ static hak_os_mapping_t mapping_parse(const char *at) {
     bool is_shared = rights > 3 && at[3] == 's';
     at = field_skip(at);
     mapping.offset = hak_parse_hex(&at);
-    at = field_skip(field_skip(field_skip(at)));
-    mapping.path = at;
-    mapping.kind = hak_os_kind_of_mapping(at, is_shared);
-    return mapping;
+    mapping.path = field_skip(field_skip(field_skip(at)));
+    mapping.kind = hak_os_kind_of_mapping(mapping.path, is_shared);
+    reader->visit(&mapping, reader->context);
+}
+
+bool hak_os_mappings(char *buffer, size_t capacity, hak_os_mapping_visit_t *visit, void *context) {
+    maps_reader_t reader = {.visit = visit, .context = context};
+    return hak_os_read_lines("/proc/self/maps", buffer, capacity, maps_line, &reader);
 }
 
 static uint64_t number_after(const char *at) {
     uint64_t value;
     return hak_parse_number(&at, strchr(at, '\0'), &value) ? value : 0;
-}
-
-static bool is_header(const char *line) {
-    return (line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f');
-}
-
-static void maps_line(char *line, void *context) {
-    maps_reader_t *reader = context;
-    hak_os_mapping_t *mapping = &reader->mapping;
-    if (is_header(line)) {
-        *mapping = mapping_parse(line);
-        reader->is_open = true;
-    } else if (reader->is_open && strncmp(line, "Rss:", 4) == 0) {
-        mapping->resident_bytes = number_after(line + 4) << 10;
-        mapping->path = NULL;
-    } else {
-        return;
-    }
-    if (reader->is_open && (mapping->path == NULL || !reader->wants_resident)) {
-        reader->is_open = false;
-        reader->visit(mapping, reader->context);
-    }
-}
-
-bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
-                     hak_os_mapping_visit_t *visit, void *context) {
-    maps_reader_t reader = {.visit = visit, .context = context, .wants_resident = wants_resident};
-    const char *path = wants_resident ? "/proc/self/smaps" : "/proc/self/maps";
-    return hak_os_read_lines(path, buffer, capacity, maps_line, &reader);
-}
-
-/* The second number of statm, in OS pages. */
-uint64_t hak_os_resident_all(void) {
-    char text[128];
-    size_t length = hak_os_read_file("/proc/self/statm", text, sizeof text - 1);
-    text[length] = '\0';
-    return number_after(field_skip(text)) * hak_os_page_bytes();
 }
 
 static void peak_line(char *line, void *bytes) {

@@ -252,27 +252,6 @@ bool hak_os_huge_may_be_default(void) { /* the double of tests has modes of its 
     return HAK_FAULT || hak_os_huge_is_default() || !hak_load_relaxed(&os_huge_is_known);
 }
 
-HAK_COLD size_t hak_os_resident(const void *base, size_t bytes) {
-    unsigned char is_in[256] = {0}; /* stacks may be small */
-    size_t page = os_page_bytes, resident = 0;
-    for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
-        size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
-        long result = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_RESIDENT)
-                          ? -1
-                          : hak_syscall(SYS_mincore, (const char *)base + at, length, is_in);
-        if (result == -ENOMEM) { /* unmapped in part */
-            continue;
-        }
-        if (os_failed(result != 0)) {
-            return SIZE_MAX;
-        }
-        for (size_t i = 0; i < (length + page - 1) / page; i++) {
-            resident += (is_in[i] & 1u) * page;
-        }
-    }
-    return resident < bytes ? resident : bytes;
-}
-
 bool hak_os_resize(void *base, size_t old_bytes, size_t new_bytes) {
     return os_may_call(HAK_OS_CALL_REMAP) &&
            os_mremap(base, old_bytes, new_bytes, 0, NULL) == (long)base;

@@ -44,8 +44,6 @@ bool hak_os_huge_may_be_default(void);
 /* From now on only advised ranges, of the whole process and of programs that it starts. false: the
  * kernel cannot (Linux before 6.18). */
 bool hak_os_huge_only_advised(void);
-/* Resident bytes; SIZE_MAX: not told. For statistics: sandboxes refuse the call. */
-size_t hak_os_resident(const void *base, size_t bytes);
 /* What is in 4 bytes, perhaps inaccessible, at a multiple of 4. NOTHING: they are zero, or cannot
  * be read; UNKNOWN: the kernel does not tell. */
 typedef enum { HAK_OS_PEEK_UNKNOWN, HAK_OS_PEEK_NOTHING, HAK_OS_PEEK_OTHER } hak_os_peek_t;
@@ -117,9 +115,6 @@ void hak_os_tags_allow(void *base, size_t bytes);
 /* --- names and threads ------------------------------------------------------------------------ */
 /* Last part of the executed path; "": the kernel does not tell. */
 const char *hak_os_program(void);
-/* Name of the process's first thread; "": the kernel does not tell. */
-enum { HAK_OS_COMMAND_BYTES = 16 };
-void hak_os_command(char command[HAK_OS_COMMAND_BYTES]);
 bool hak_os_is_alone(void); /* there is one thread; also false where that is unknown */
 
 /* --- traps ------------------------------------------------------------------------------------ */
@@ -194,18 +189,13 @@ typedef struct hak_os_mapping {
     uintptr_t start, end, offset;
     hak_os_mapping_kind_t kind;
     bool is_code;
-    const char *path;        /* NULL with resident_bytes */
-    uint64_t resident_bytes; /* 0 unless wanted */
+    const char *path;
 } hak_os_mapping_t;
 
-/* Visits all mappings, lowest first, read through the buffer. Resident bytes make the kernel visit
- * every OS page. false: the file cannot be read. */
+/* Visits all mappings, lowest first, read through the buffer. false: the file cannot be read. */
 typedef void hak_os_mapping_visit_t(const hak_os_mapping_t *mapping, void *context);
-bool hak_os_mappings(bool wants_resident, char *buffer, size_t capacity,
-                     hak_os_mapping_visit_t *visit, void *context);
-/* Resident bytes of the process, roughly; 0: the kernel does not tell. */
-uint64_t hak_os_resident_all(void);
-/* The peak of the same since exec. */
+bool hak_os_mappings(char *buffer, size_t capacity, hak_os_mapping_visit_t *visit, void *context);
+/* The peak of resident bytes since exec; 0: the kernel does not tell. */
 uint64_t hak_os_resident_peak(void);
 
 #endif

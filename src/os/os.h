@@ -81,7 +81,6 @@ typedef enum hak_os_call {
     HAK_OS_CALL_READ, /* of a file */
     HAK_OS_CALL_CONCEAL,
     HAK_OS_CALL_SIGNAL, /* installing a signal handler */
-    HAK_OS_CALL_RESIDENT,
     HAK_OS_CALL_PEEK,
     HAK_OS_CALL_COUNT
 } hak_os_call_t;

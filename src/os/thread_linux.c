@@ -64,18 +64,6 @@ const char *hak_os_program(void) {
     return slash != NULL ? slash + 1 : path != NULL ? path : "";
 }
 
-/* A thread can read its own name without a file. */
-void hak_os_command(char command[HAK_OS_COMMAND_BYTES]) {
-    memset(command, 0, HAK_OS_COMMAND_BYTES);
-    if (hak_os_thread_id() == hak_os_process_id()) {
-        hak_syscall(SYS_prctl, PR_GET_NAME, command);
-    } else {
-        hak_os_read_file("/proc/self/comm", command, HAK_OS_COMMAND_BYTES);
-    }
-    command[strnlen(command, HAK_OS_COMMAND_BYTES - 1)] = '\0';
-    command[strcspn(command, "\n")] = '\0';
-}
-
 void hak_os_wait(uint32_t *word, uint32_t expected) {
     hak_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected);
 }

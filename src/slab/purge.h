@@ -40,11 +40,4 @@ bool hak_slab_is_idle(const hak_slab_t *slab);
 /* Moves the class's first partial slab, which exists, to the end of the list. The owner is held. */
 hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc);
 
-/* Idle pages that malloc_trim would return, resident or not: those of free blocks, and behind them
- * those never carved. The owner is held. */
-typedef void hak_idle_visit_t(const char *base, size_t free_bytes, size_t uncarved_bytes,
-                              void *context);
-/* false: some owner stayed locked and was skipped. */
-bool hak_owner_visit_idle(hak_idle_visit_t *visit, void *context);
-
 #endif

@@ -36,19 +36,10 @@ enum { REGION_SPARE = 64 };
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_region_t hak_region_spare[REGION_SPARE]; /* [lock META] */
 HAK_LOCKED_STATE uint32_t hak_region_spare_used;                                 /* [lock META] */
 
+/* Only the observer reads the list, from outside: it takes no record that is not complete. */
 void hak_region_add(hak_region_t *region) {
     region->next = hak_load_relaxed(&hak_regions);
-    while (!hak_cas_release(&hak_regions, &region->next, region)) { /* pairs REGION-1 */
-    }
-}
-
-void hak_region_visit(void (*visit)(const hak_region_t *, void *), void *context) {
-    const hak_region_t tables = {
-        .base = (char *)&hak_pagemap, .bytes = sizeof hak_pagemap, .kind = HAK_REGION_META};
-    visit(&tables, context);
-    /* pairs REGION-1 */
-    for (const hak_region_t *r = hak_load_acquire(&hak_regions); r != NULL; r = r->next) {
-        visit(r, context);
+    while (!hak_cas_relaxed(&hak_regions, &region->next, region)) {
     }
 }
 

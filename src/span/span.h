@@ -196,6 +196,5 @@ typedef struct hak_region {
     struct hak_region *next; /* [const] since it was added */
 } hak_region_t;
 void hak_region_add(hak_region_t *region);
-void hak_region_visit(void (*visit)(const hak_region_t *region, void *context), void *context);
 
 #endif

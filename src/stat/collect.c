@@ -4,15 +4,12 @@
  * parts add up to the whole; blocks held by threads and owners are read before. While other threads
  * work, superslabs are not all of one moment. */
 #include "base/knobs.h"
-#include "base/version.h"
 #include "front/budget.h"
-#include "front/event.h"
 #include "front/left.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "slab/remote.h"
-#include "stat/figures.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
 
@@ -121,7 +118,6 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_stats_t span;
     hak_large_stats_t large;
     memset(snapshot, 0, sizeof *snapshot);
-    snapshot->version = HAK_VERSION_TEXT;
     hak_tcache_visit(collect_tcache, snapshot);
     hak_owner_visit(collect_owner, snapshot);
     hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
@@ -144,6 +140,17 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_stat_sum(snapshot);
 }
 
+/* Takes the page faults now, not under a lock that others wait for. */
+void *hak_stat_map(size_t *bytes) {
+    size_t page = hak_os_page_bytes();
+    *bytes = hak_align_up(*bytes, page);
+    char *base = hak_os_map(*bytes, page);
+    for (size_t at = 0; base != NULL && at < *bytes; at += page) {
+        *(volatile char *)(base + at) = 0;
+    }
+    return base;
+}
+
 static HAK_NOINLINE void use_on_stack(hak_stat_use_t *use, void *context) {
     hak_snapshot_t snapshot;
     hak_stat_collect(&snapshot);
@@ -160,80 +167,4 @@ void hak_stat_use(hak_stat_use_t *use, void *context) {
     hak_stat_collect(snapshot);
     use(context, snapshot);
     hak_os_unmap(snapshot, bytes);
-}
-
-/* --- threads, one by one ----------------------------------------------------------------------
- *
- * There may be any number, so the list has its own mapping. */
-
-enum { THREADS_SPARE = 8 }; /* for threads that start meanwhile */
-
-/* Since a slow path of either of its caches read the clock. */
-static uint64_t thread_idle_ms(const hak_thread_stats_t *thread, const hak_tcache_view_t *view) {
-    uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
-    uint64_t idle_ms = (uint64_t)(now - view->event_step) * (HAK_EVENT_STEP_NS / 1000000);
-    idle_ms = view->event_step == 0 ? 0 : idle_ms;
-    return thread->idle_ms == 0 || (idle_ms != 0 && idle_ms < thread->idle_ms) ? idle_ms
-                                                                               : thread->idle_ms;
-}
-
-static void thread_add(hak_thread_stats_t *thread, hak_tcache_t *tcache, hak_tcache_view_t *view) {
-    hak_tcache_look(tcache, view);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
-        hak_bin_counters_t *to = &thread->bin;
-        HAK_BIN_COUNTERS(COLLECT_ADD)
-        uint64_t cached = (uint64_t)view->cached[sc] + view->quarantine[sc];
-        thread->cached_bytes += cached * hak_sc_info[sc].bytes;
-    }
-    const hak_thread_counters_t *from = &tcache->counters;
-    hak_thread_counters_t *to = &thread->own;
-    HAK_THREAD_COUNTERS(COLLECT_ADD)
-    thread->drawn_bytes += view->drawn;
-    thread->idle_ms = thread_idle_ms(thread, view);
-}
-
-/* One line for both caches of a thread. */
-static bool thread_list(hak_tcache_t *tcache, void *context) {
-    hak_thread_list_t *list = context;
-    hak_tcache_view_t view;
-    hak_thread_stats_t thread = {.id = tcache->thread_id, .is_attached = tcache->is_attached};
-    if (thread.is_attached && hak_tcache_is_second(tcache)) {
-        return true;
-    }
-    thread_add(&thread, tcache, &view);
-    thread.owner = ((view.first_entry & ~(uint32_t)HAK_SLAB_PLAIN_ID) >> 8) - 1;
-    bool has_begun = view.first_entry != 0;
-    if (HAK_HARDEN && thread.is_attached && view.second != NULL) {
-        thread_add(&thread, view.second, &view);
-    }
-    bool is_there = thread.is_attached || thread.cached_bytes != 0;
-    if (has_begun && is_there && list->count < list->mapped_bytes / sizeof thread) {
-        list->thread[list->count++] = thread;
-    }
-    return true;
-}
-
-static bool thread_count(hak_tcache_t *tcache, void *context) {
-    size_t *count = context;
-    (void)tcache;
-    ++*count;
-    return true;
-}
-
-void hak_stat_threads(hak_thread_list_t *list) {
-    size_t count = THREADS_SPARE;
-    hak_tcache_visit(thread_count, &count);
-    list->count = 0;
-    list->mapped_bytes = count * sizeof *list->thread;
-    list->thread = hak_stat_map(&list->mapped_bytes);
-    if (list->thread != NULL) {
-        hak_tcache_visit(thread_list, list);
-    }
-}
-
-void hak_stat_threads_done(hak_thread_list_t *list) {
-    if (list->thread != NULL) {
-        hak_os_unmap(list->thread, list->mapped_bytes);
-    }
 }

@@ -1,30 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stat/inventory.h"
 
-#include "large/large.h"
-#include "os/os.h"
 #include "slab/slab_inl.h"
-
-/* Takes the page faults now, not under a lock that others wait for. */
-void *hak_stat_map(size_t *bytes) {
-    size_t page = hak_os_page_bytes();
-    *bytes = hak_align_up(*bytes, page);
-    char *base = hak_os_map(*bytes, page);
-    for (size_t at = 0; base != NULL && at < *bytes; at += page) {
-        *(volatile char *)(base + at) = 0;
-    }
-    return base;
-}
-
-/* --- the list --------------------------------------------------------------------------------- */
-
-enum { SPARE_SHARE = 8, SPARE_LEAST = 256 }; /* ranges added between count and copy */
-
-static void range_add(hak_inventory_t *inventory, hak_range_t range) {
-    if (inventory->count < inventory->bytes / sizeof range) {
-        inventory->range[inventory->count++] = range;
-    }
-}
 
 hak_range_t hak_inventory_superslab(hak_superslab_t *superslab) {
     return (hak_range_t){
@@ -38,103 +15,6 @@ hak_range_t hak_inventory_superslab(hak_superslab_t *superslab) {
         .padding_units = superslab->padding_units,
     };
 }
-
-static void add_superslab(hak_superslab_t *superslab, void *context) {
-    range_add(context, hak_inventory_superslab(superslab));
-}
-
-static void add_huge(char *base, size_t bytes, bool is_cached, void *context) {
-    hak_range_kind_t kind = is_cached ? HAK_RANGE_CACHED : HAK_RANGE_HUGE;
-    range_add(context, (hak_range_t){.base = base, .bytes = bytes, .kind = kind});
-}
-
-static void add_region(const hak_region_t *region, void *context) {
-    size_t page = hak_os_page_bytes();
-    uintptr_t from = hak_align_down((uintptr_t)region->base, page);
-    uintptr_t to = hak_align_up((uintptr_t)region->base + region->bytes, page);
-    hak_range_kind_t kind = region->kind == HAK_REGION_GUARD ? HAK_RANGE_GUARD : HAK_RANGE_META;
-    range_add(context, (hak_range_t){.base = (char *)from, .bytes = to - from, .kind = kind});
-}
-
-static void ranges_sort(hak_range_t *range, size_t count) {
-    for (size_t step = count / 2; step > 0; step /= 2) {
-        for (size_t i = step; i < count; i++) {
-            hak_range_t moving = range[i];
-            size_t to = i;
-            for (; to >= step && range[to - step].base > moving.base; to -= step) {
-                range[to] = range[to - step];
-            }
-            range[to] = moving;
-        }
-    }
-}
-
-/* Keeps the present state of a superslab that was met twice. */
-static size_t ranges_unique(hak_range_t *range, size_t count) {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        bool is_again = kept > 0 && range[i].kind == HAK_RANGE_SUPERSLAB &&
-                        range[kept - 1].kind == HAK_RANGE_SUPERSLAB &&
-                        range[kept - 1].base == range[i].base;
-        if (!is_again) {
-            range[kept++] = range[i];
-        } else if (hak_pagemap_superslab(range[i].base) == range[i].superslab) {
-            range[kept - 1] = range[i];
-        }
-    }
-    return kept;
-}
-
-/* Two tables may share an OS page. Other overlaps were freed meanwhile. */
-static void ranges_part(hak_range_t *range, size_t count) {
-    for (size_t i = 0; i + 1 < count; i++) {
-        size_t most = (size_t)(range[i + 1].base - range[i].base);
-        if (range[i].bytes > most && range[i].kind != HAK_RANGE_SUPERSLAB) {
-            range[i].bytes = most;
-        }
-    }
-}
-
-static size_t inventory_capacity(void) {
-    hak_span_stats_t span;
-    hak_large_stats_t large;
-    hak_span_stats(&span);
-    hak_large_stats(&large);
-    size_t count = span.superslab_count + large.huge_count + large.vacant_count +
-                   span.meta_bytes / HAK_SUPERSLAB_BYTES;
-    return count + count / SPARE_SHARE + SPARE_LEAST;
-}
-
-void hak_inventory_take(hak_inventory_t *inventory) {
-    *inventory = (hak_inventory_t){.bytes = inventory_capacity() * sizeof(hak_range_t)};
-    inventory->range = hak_stat_map(&inventory->bytes);
-    if (inventory->range == NULL) {
-        return;
-    }
-    hak_region_t list = {.base = (char *)inventory->range, .bytes = inventory->bytes};
-    add_region(&list, inventory);
-    hak_region_visit(add_region, inventory);
-    hak_large_visit(add_huge, inventory);
-    hak_span_visit(add_superslab, inventory);
-    ranges_sort(inventory->range, inventory->count);
-    inventory->count = ranges_unique(inventory->range, inventory->count);
-    ranges_part(inventory->range, inventory->count);
-}
-
-void hak_inventory_drop(hak_inventory_t *inventory) {
-    if (inventory->range != NULL) {
-        hak_os_unmap(inventory->range, inventory->bytes);
-    }
-    *inventory = (hak_inventory_t){0};
-}
-
-/* The process reads its own structures as they are; an observer of another cannot (observe/). */
-const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {
-    (void)sum_bytes, (void)rss_bytes;
-    return NULL;
-}
-
-/* --- pieces of a superslab -------------------------------------------------------------------- */
 
 static uint32_t entry_at(const hak_range_t *range, unsigned unit) {
     const char *address = range->base + (size_t)unit * HAK_UNIT_BYTES;

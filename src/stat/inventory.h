@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A list of our address ranges; private to this folder. It is copied under locks, one at a time,
- * into its own mapping, and read later without a lock: by then a range may be gone or replaced. */
+ * The pieces of a superslab, read without a lock: by then it may be gone or replaced. */
 #ifndef HAK_STAT_INVENTORY_H
 #define HAK_STAT_INVENTORY_H
 
-#include "slab/purge.h"
+#include "slab/slab.h"
 
 typedef enum hak_range_kind {
     HAK_RANGE_SUPERSLAB,
@@ -23,21 +22,6 @@ typedef struct hak_range {
     hak_superslab_t *superslab;
     uint64_t free_units, clean_units, padding_units;
 } hak_range_t;
-
-typedef struct hak_inventory {
-    hak_range_t *range; /* by address, disjoint; NULL: no memory for the list */
-    size_t count;
-    size_t bytes; /* of the list */
-} hak_inventory_t;
-
-/* Maps *bytes, rounded up to OS pages there, and touches them; NULL: refused */
-void *hak_stat_map(size_t *bytes);
-
-void hak_inventory_take(hak_inventory_t *inventory);
-void hak_inventory_drop(hak_inventory_t *inventory);
-/* What was found wrong in the list and its pieces so far, and in figures that were made of them:
- * the sum of the causes, and RSS; NULL: nothing. */
-const char *hak_inventory_doubt(uint64_t sum_bytes, uint64_t rss_bytes);
 
 typedef enum hak_piece_kind {
     HAK_PIECE_SLAB,

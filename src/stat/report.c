@@ -1,95 +1,62 @@
 /* SPDX-License-Identifier: MIT
  *
- * The common part of reports: gathers the figures, and writes texts in pieces of whole lines. */
-#include "stat/report.h"
-
+ * The totals, as malloc_stats and malloc_info tell them. All else is the observer's to tell. */
+#include "base/knobs.h"
 #include "base/version.h"
-#include "os/optional.h"
+#include "os/os.h"
+#include "stat/stat.h"
 
-#include <string.h>
+enum { REPORT_PIECE_BYTES = 1024 };
 
-/* --- reports ---------------------------------------------------------------------------------- */
+#define REPORT_BYTES(name, text) #name "_bytes",
+#define REPORT_COUNT(name, key, metric, text) #name,
+/* In the order of the snapshot, which begins with them. */
+static const char report_names[][24] = {HAK_STAT_BYTES(REPORT_BYTES) HAK_STAT_COUNTS(REPORT_COUNT)};
 
-enum { REPORT_SCHEMA = 1, REPORT_PIECE_BYTES = 1024 };
-
-void hak_report_head(const hak_sink_t *sink) {
-    char command[HAK_OS_COMMAND_BYTES];
-    hak_sink_format(sink, "{\"hakmem\":\"" HAK_VERSION_TEXT "\",\"schema\":%u,\"pid\":%u",
-                    (unsigned)REPORT_SCHEMA, hak_os_process_id());
-    hak_os_command(command);
-    if (command[0] != '\0') {
-        hak_sink_format(sink, ",\"command\":");
-        hak_sink_quoted(sink, command);
+static void put_totals(hak_text_t *text, const hak_snapshot_t *snapshot, const char *form) {
+    const uint64_t *value = (const uint64_t *)snapshot;
+    for (unsigned i = 0; i < sizeof report_names / sizeof *report_names; i++) {
+        hak_text_format(text, form, report_names[i], value[i]);
     }
 }
 
-/* Leaves out characters that control a terminal. */
-void hak_write_head(const hak_sink_t *sink) {
-    char command[HAK_OS_COMMAND_BYTES];
-    hak_os_command(command);
-    for (char *at = command; *at != '\0'; at++) {
-        if (*at < ' ' || *at > '~') {
-            *at = '?';
+static void write_text(void *sink, hak_snapshot_t *snapshot) {
+    HAK_TEXT(text, REPORT_PIECE_BYTES);
+    text.sink = sink;
+    hak_text_format(&text, "hakmem: " HAK_VERSION_TEXT ", process %u\n%s", hak_os_process_id(),
+                    hak_load_relaxed(&hak_knobs.force_libc)
+                        ? "hakmem: force_libc is on: blocks are the C library's own\n"
+                        : "");
+    put_totals(&text, snapshot, "hakmem: %s %l\n");
+    hak_text_flush(&text);
+}
+
+void hak_stat_write_text(const hak_sink_t *sink) {
+    hak_stat_use(write_text, (void *)(uintptr_t)sink);
+}
+
+/* The C library's elements that programs look for, and ours. */
+static void write_xml(void *sink, hak_snapshot_t *snapshot) {
+    HAK_TEXT(text, REPORT_PIECE_BYTES);
+    text.sink = sink;
+    hak_text_format(&text,
+                    "<malloc version=\"1\" allocator=\"hakmem\">\n<heap nr=\"0\">\n<sizes>\n");
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_class_stats_t *of = &snapshot->sc[sc];
+        if (of->slabs != 0) {
+            hak_text_format(&text, "<class bytes=\"%u\" live=\"%l\" free=\"%l\"/>\n",
+                            hak_sc_info[sc].bytes, of->live, of->blocks - of->live);
         }
     }
-    hak_sink_format(sink, "hakmem: " HAK_VERSION_TEXT ", process %u", hak_os_process_id());
-    hak_sink_format(sink, command[0] != '\0' ? " (%s)\n" : "\n", command);
-}
-
-typedef struct report_order {
-    hak_report_t report;
-    const hak_sink_t *sink;
-} report_order_t;
-
-typedef struct report_writer {
-    hak_write_t *write;
-    bool has_threads; /* shows them one by one */
-} report_writer_t;
-
-static void report_put(void *text, const char *data, size_t length) {
-    hak_text_mem(text, data, length);
-}
-
-static void report_write(void *context, hak_snapshot_t *snapshot) {
-    static const report_writer_t writers[] = {
-        [HAK_REPORT_TEXT] = {hak_write_text, true},
-        [HAK_REPORT_XML] = {hak_write_xml, false},
-        [HAK_REPORT_JSON] = {hak_write_json, true},
-        [HAK_REPORT_METRICS] = {hak_write_metrics, false},
-        [HAK_REPORT_SUMMARY] = {hak_write_summary, false},
-        [HAK_REPORT_EXPLAIN] = {hak_write_explain, true},
-        [HAK_REPORT_EXPLAIN_JSON] = {hak_write_explain_json, true},
-        [HAK_REPORT_MAP] = {hak_write_map, false},
-    };
-    const report_order_t *order = context;
-    const report_writer_t *writer = &writers[order->report];
-    HAK_TEXT(text, REPORT_PIECE_BYTES);
-    const hak_sink_t lines = {.put = report_put, .context = &text};
-    text.sink = order->sink;
-    if (writer->has_threads) {
-        hak_stat_threads(&snapshot->threads);
-    }
-    writer->write(&lines, snapshot);
+    hak_text_format(&text, "</sizes>\n</heap>\n");
+    put_totals(&text, snapshot, "<figure name=\"%s\" value=\"%l\"/>\n");
+    hak_text_format(&text,
+                    "<system type=\"current\" size=\"%l\"/>\n"
+                    "<aspace type=\"total\" size=\"%l\"/>\n</malloc>\n",
+                    snapshot->mapped_bytes, snapshot->mapped_bytes);
     hak_text_flush(&text);
-    if (writer->has_threads) {
-        hak_stat_threads_done(&snapshot->threads);
-    }
 }
 
-void hak_stat_report(hak_report_t report, const hak_sink_t *sink) {
-    report_order_t order = {.report = report, .sink = sink};
-    if (report == HAK_REPORT_MAP) {
-        report_write(&order, NULL); /* the map needs no snapshot */
-    } else {
-        hak_stat_use(report_write, &order);
-    }
-}
-
-static void put_descriptor(void *fd, const char *data, size_t length) {
-    hak_os_write(*(int *)fd, data, length);
-}
-
-void hak_stat_print(hak_report_t report, int fd) {
-    const hak_sink_t sink = {.put = put_descriptor, .context = &fd};
-    hak_stat_report(report, &sink);
+void hak_stat_write_xml(const hak_sink_t *sink) {
+    hak_stat_use(write_xml, (void *)(uintptr_t)sink);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One snapshot of all figures, and reports made from it: docs/statistics.md. Figures are estimates
- * while other threads work, exact when they rest. Any thread may call, even without a tcache;
- * nothing is allocated from ourselves, and no lock is held while a sink is written to.
+ * One snapshot of all figures (docs/statistics.md), for the functions of the C library that tell
+ * some. Figures are estimates while other threads work, exact when they rest. Any thread may call,
+ * even without a tcache; nothing is allocated from ourselves.
  *
  *   a superslab is   live + cached + remote + quarantine + lost     blocks of its slabs
  *                    + slab_free + uncarved + slab_tail             the rest of them
@@ -85,24 +85,6 @@ typedef struct hak_tcache_counters {
     HAK_TCACHE_COUNTERS(HAK_COUNTER_FIELD)
 } hak_tcache_counters_t;
 
-/* A thread's cache. Events include those of its earlier threads. */
-typedef struct hak_thread_stats {
-    uint32_t id;      /* of the thread; 0: threads without a cache of their own */
-    uint32_t owner;   /* its home, from 0 */
-    bool is_attached; /* false: a fork left it behind, or id is 0 */
-    uint64_t cached_bytes, drawn_bytes;
-    uint64_t idle_ms;       /* since a slow path last read the clock; 0: none did, or just now */
-    hak_bin_counters_t bin; /* sums of all classes */
-    hak_thread_counters_t own;
-} hak_thread_stats_t;
-
-/* Caches that have a thread, or hold something, in a mapping of their own. */
-typedef struct hak_thread_list {
-    hak_thread_stats_t *thread; /* NULL: there are none, or no memory for them */
-    size_t count;
-    size_t mapped_bytes;
-} hak_thread_list_t;
-
 #define HAK_STAT_BYTES_FIELD(name, text) uint64_t name##_bytes;
 #define HAK_STAT_COUNT_FIELD(name, key, metric, text) uint64_t name;
 
@@ -113,8 +95,6 @@ typedef struct hak_snapshot {
     hak_tcache_counters_t events; /* sums of all classes and threads */
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
-    const char *version;       /* of the library */
-    hak_thread_list_t threads; /* none, but for reports that show them one by one */
 } hak_snapshot_t;
 
 void hak_stat_collect(hak_snapshot_t *snapshot);
@@ -122,25 +102,13 @@ void hak_stat_collect(hak_snapshot_t *snapshot);
 typedef void hak_stat_use_t(void *context, hak_snapshot_t *snapshot);
 void hak_stat_use(hak_stat_use_t *use, void *context);
 
-void hak_stat_threads(hak_thread_list_t *list);
-void hak_stat_threads_done(hak_thread_list_t *list);
+/* Makes the sums of what was collected; the observer does, too. */
+void hak_stat_sum(hak_snapshot_t *snapshot);
+/* Maps *bytes, rounded up to OS pages there, and touches them; NULL: refused */
+void *hak_stat_map(size_t *bytes);
 
-typedef enum hak_report {
-    HAK_REPORT_TEXT,
-    HAK_REPORT_XML,          /* malloc_info */
-    HAK_REPORT_JSON,         /* docs/schema/stats.schema.json */
-    HAK_REPORT_METRICS,      /* Prometheus, text format 0.0.4 */
-    HAK_REPORT_SUMMARY,      /* five lines */
-    HAK_REPORT_EXPLAIN,      /* why RSS is as high as it is, as text */
-    HAK_REPORT_EXPLAIN_JSON, /* docs/schema/explain.schema.json */
-    HAK_REPORT_MAP,          /* the use of units: docs/schema/map.schema.json */
-} hak_report_t;
-
-/* The head of every JSON report, with the process's ID; the rest follows after a comma. */
-void hak_report_head(const hak_sink_t *sink);
-/* Collects, then writes: no lock is held while the sink is written to. */
-void hak_stat_report(hak_report_t report, const hak_sink_t *sink);
-/* The same to a file descriptor. */
-void hak_stat_print(hak_report_t report, int fd);
+/* Collects, then writes the totals: no lock is held while the sink is written to. */
+void hak_stat_write_text(const hak_sink_t *sink);
+void hak_stat_write_xml(const hak_sink_t *sink);
 
 #endif

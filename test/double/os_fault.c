@@ -5,8 +5,11 @@
 #include "os_fault.h"
 #include "base/atomics.h"
 #include "os/kept.h"
+#include "os/optional.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -158,4 +161,32 @@ size_t hak_os_fault_kept(int number, char *buffer, size_t capacity) {
     const char *path = os_fault_kept[-(number + KEPT_FIRST)];
     bool is_open = path[0] != '\0' && hak_os_fault_file(path, buffer, capacity, &length);
     return is_open ? length : 0;
+}
+
+/* --- what is resident ------------------------------------------------------------------------- */
+
+size_t hak_os_resident(const void *base, size_t bytes) {
+    unsigned char is_in[256] = {0};
+    size_t page = hak_os_page_bytes(), resident = 0;
+    for (size_t at = 0; at < bytes; at += sizeof is_in * page) {
+        size_t length = bytes - at < sizeof is_in * page ? bytes - at : sizeof is_in * page;
+        long result = hak_syscall(SYS_mincore, (const char *)base + at, length, is_in);
+        if (result == -ENOMEM) { /* unmapped in part */
+            continue;
+        }
+        if (result != 0) {
+            return SIZE_MAX;
+        }
+        for (size_t i = 0; i < (length + page - 1) / page; i++) {
+            resident += (is_in[i] & 1u) * page;
+        }
+    }
+    return resident < bytes ? resident : bytes;
+}
+
+uint64_t hak_os_resident_all(void) {
+    char text[128];
+    unsigned long pages = 0;
+    text[hak_os_read_file("/proc/self/statm", text, sizeof text - 1)] = '\0';
+    return sscanf(text, "%*u %lu", &pages) == 1 ? pages * hak_os_page_bytes() : 0;
 }

@@ -31,4 +31,8 @@ void hak_os_fault_files(hak_os_fault_files_t *files);
 /* The next look for control groups is as if it were the first of the process. */
 void hak_os_fault_groups_anew(void);
 
+/* Resident bytes of a range; SIZE_MAX: not told. And roughly of the process; 0: not told. */
+size_t hak_os_resident(const void *base, size_t bytes);
+uint64_t hak_os_resident_all(void);
+
 #endif

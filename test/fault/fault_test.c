@@ -33,8 +33,8 @@ enum { HANG_SECONDS = 60, KEPT_BYTES = 2 << 20 };
 enum { CALL_ALL = HAK_OS_CALL_COUNT };
 
 static const char *const call_names[HAK_OS_CALL_COUNT + 1] = {
-    "map",  "commit",  "unmap",  "purge",    "remap", "advise",
-    "read", "conceal", "signal", "resident", "peek",  "all"};
+    "map",  "commit",  "unmap",  "purge", "remap", "advise",
+    "read", "conceal", "signal", "peek",  "all"};
 
 typedef struct fault_case {
     unsigned call;         /* or CALL_ALL */

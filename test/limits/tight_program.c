@@ -7,6 +7,7 @@
 #include "tight_load.h"
 
 #include <libgen.h>
+#include <malloc.h>
 
 static int current_file = -1;
 

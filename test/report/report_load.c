@@ -9,9 +9,9 @@
 #include "base/atomics.h"
 #include "double/rng.h"
 #include "hakmem/hakmem.h"
+#include "observe.h"
 #include "stat/stat.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -47,24 +47,39 @@ static void *work(void *context) {
     return NULL;
 }
 
+static void put(void *file, const char *data, size_t length) {
+    expect(fwrite(data, 1, length, file) == length, "fwrite");
+}
+
 static void write_all(const char *end) {
+    static obs_reader_t reader;
+    static obs_image_t image;
     static const struct {
         const char *name;
-        hak_report_t form;
-    } reports[] = {{"text", HAK_REPORT_TEXT},
-                   {"xml", HAK_REPORT_XML},
-                   {"json", HAK_REPORT_JSON},
-                   {"metrics", HAK_REPORT_METRICS},
-                   {"explain", HAK_REPORT_EXPLAIN_JSON},
-                   {"map", HAK_REPORT_MAP}};
+        obs_verb_t verb;
+        obs_form_t form;
+    } reports[] = {{"text", OBS_STATS, OBS_TEXT},
+                   {"json", OBS_STATS, OBS_JSON},
+                   {"metrics", OBS_STATS, OBS_METRICS},
+                   {"explain", OBS_EXPLAIN, OBS_JSON},
+                   {"map", OBS_MAP, OBS_JSON}};
     char path[512];
-    for (unsigned i = 0; i < sizeof reports / sizeof *reports; i++) {
-        snprintf(path, sizeof path, "%s/%s.%s", folder, reports[i].name, end);
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        expect(fd >= 0, path);
-        hak_stat_print(reports[i].form, fd);
-        close(fd);
+    expect(obs_open_self(&reader, true) && obs_image_open(&image, &reader), reader.error);
+    for (unsigned i = 0; i <= sizeof reports / sizeof *reports; i++) {
+        bool is_xml = i == sizeof reports / sizeof *reports;
+        snprintf(path, sizeof path, "%s/%s.%s", folder, is_xml ? "xml" : reports[i].name, end);
+        FILE *file = fopen(path, "we");
+        expect(file != NULL, path);
+        const hak_sink_t sink = {.put = put, .context = file};
+        if (is_xml) {
+            hak_stat_write_xml(&sink);
+        } else {
+            obs_forget(&reader);
+            obs_report(&image, reports[i].verb, reports[i].form, &sink);
+        }
+        fclose(file);
     }
+    obs_close(&reader);
 }
 
 /* The child goes on allocating, in what it has of the caches of others. */

@@ -76,7 +76,7 @@ CONF_TEST(complaint_about_a_value_names_the_valid_ones) {
         {"report:all",
          "bad value 'all' for report; valid: off, exit, json, explain, map, stats, profile, "
          "leaks\n"},
-        {"control", "bad value '' for control; valid: at most 107 bytes, no comma\n"},
+        {"only", "bad value '' for only; valid: at most 255 bytes, no comma\n"},
         {"learn:2", "bad value '2' for learn; valid: 0, 1, counterfactual\n"},
         {"learn:", "bad value '' for learn; valid: 0, 1, counterfactual\n"}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {

@@ -69,9 +69,6 @@ static void free_as_100_bytes(void) {
 
 FRONT_TEST(size_is_compared_until_a_block_was_kept) {
     void *block = hak_malloc(3000000);
-    hak_os_fault_plan(HAK_OS_CALL_RESIDENT, 0, 1);
-    (void)hak_os_resident(block, 3000000); /* as reports ask */
-    hak_os_fault_clear();
     hak_free(block);
     UNIT_EXPECT_FATAL(free_as_100_bytes(), "");
     hak_store_relaxed(&hak_resize_has_kept, true);

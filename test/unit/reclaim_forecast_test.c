@@ -2,7 +2,6 @@
  *
  * The learner's forecast and what is really paid: bounds that it knows, and what it does when it is
  * wrong. */
-#include "stat/stat.h"
 #include "unit/learner.h"
 
 /* Much more is taken than foretold until the forecast is called wrong: steps till then. */
@@ -85,20 +84,4 @@ LEARNER_TEST(what_stays_for_good_has_no_price) {
         assert_int_equal(view.price[i].taken + view.price[i].held, 0); /* all has faded */
     }
     assert_int_equal(view.strategy, HAK_STRATEGY_STANDARD);
-}
-
-LEARNER_TEST(statistics_say_what_a_keep_time_saves) {
-    static hak_snapshot_t snapshot;
-    program_t program = {0};
-    hak_stat_collect(&snapshot);
-    assert_int_equal(snapshot.keep_units_ms + snapshot.keep_units_saves_bytes, 0);
-    (void)steps_until_kept(&program);
-    program_run(&program, LOAD_TICKS, 150, 100, LOAD_BYTES);
-    hak_stat_collect(&snapshot);
-    assert_int_equal(snapshot.keep_units_ms, program_keep_ms());
-    /* by the standard 171 MiB a second are taken, and held for 0.4 to 0.8 s; else held for 1 s */
-    assert_in_range(snapshot.keep_units_saves_bytes / MIB, 171 + 34 - 86, 171 + 69 - 84);
-    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
-    hak_stat_collect(&snapshot);
-    assert_int_equal(snapshot.keep_units_ms + snapshot.keep_units_saves_bytes, 0);
 }

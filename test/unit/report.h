@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the tests of stat/ that read reports. */
+ * Shared by the tests of figures, and of what the observer says of this process. */
 #ifndef HAK_TEST_UNIT_REPORT_H
 #define HAK_TEST_UNIT_REPORT_H
 
 #include "base/bits.h"
 #include "double/os_fault.h"
+#include "figures.h"
 #include "front/fast.h"
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
 #include "large/large.h"
+#include "observe.h"
 #include "os/optional.h"
 #include "os/os.h"
 #include "slab/sizeclass.h"
@@ -37,13 +39,29 @@ static inline void report_put(void *context, const char *data, size_t length) {
     text->length += length;
 }
 
-static inline const char *report_take(hak_report_t report) {
+/* The observer looks at this process. */
+static inline void report_open(obs_reader_t *reader, obs_image_t *image) {
+    if (unit_is_emulated()) {
+        skip(); /* an emulator's files are not those of the kernel */
+    }
+    UNIT_EXPECT(obs_open_self(reader, true) && obs_image_open(image, reader), "%s", reader->error);
+    reader->now_ns = hak_os_now_ns(); /* of this process, which the double tells */
+}
+
+static inline const char *report_take_form(obs_verb_t verb, obs_form_t form) {
+    static obs_reader_t reader;
+    static obs_image_t image;
     const hak_sink_t sink = {.put = report_put, .context = &report_text};
+    report_open(&reader, &image);
     report_text.length = 0;
-    hak_stat_report(report, &sink);
+    obs_report(&image, verb, form, &sink);
+    obs_close(&reader);
     report_text.data[report_text.length] = '\0';
     return report_text.data;
 }
+
+#define report_take(verb) report_take_form(verb, OBS_TEXT)
+#define report_take_json(verb) report_take_form(verb, OBS_JSON)
 
 /* What follows `key` in a text, which must have it, as a number. */
 static inline uint64_t report_number(const char *text, const char *key) {

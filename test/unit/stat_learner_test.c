@@ -10,7 +10,7 @@ static const char *said_of(const char *pool) {
     static char line[600];
     char begin[64];
     snprintf(begin, sizeof begin, "hakmem: unused %s ", pool);
-    const char *at = strstr(report_take(HAK_REPORT_EXPLAIN), begin);
+    const char *at = strstr(report_take(OBS_EXPLAIN), begin);
     size_t length = at == NULL ? 0 : strcspn(at, "\n");
     assert_true(length < sizeof line);
     memcpy(line, at == NULL ? "" : at, length);
@@ -32,7 +32,7 @@ static int learner_begin(void **state) {
 
 /* The learner's object of units, which ends with its line's bracket. */
 static const char *json_units(void) {
-    const char *text = report_take(HAK_REPORT_EXPLAIN_JSON);
+    const char *text = report_take_json(OBS_EXPLAIN);
     report_expect_json(text);
     const char *at = strstr(text, "{\"pool\":\"units\"");
     assert_non_null(at);
@@ -104,4 +104,21 @@ SAID_TEST(nothing_is_said_without_the_option) {
     assert_string_equal(said_of("units"), "");
     assert_string_equal(said_of("huge blocks"), "");
     assert_non_null(strstr(json_units(), "\"learn\":\"0\",\"acts\":false,\"keep_ms\":400"));
+}
+
+static uint64_t figure_of(const char *key) {
+    return report_number(report_take_json(OBS_STATS), key);
+}
+
+SAID_TEST(statistics_say_what_a_keep_time_saves) {
+    static const char keep[] = "\"keep_units_ms\":", saves[] = "\"keep_units_saves_bytes\":";
+    program_t program = {0};
+    assert_int_equal(figure_of(keep) + figure_of(saves), 0);
+    keep_longer(&program);
+    assert_int_equal(figure_of(keep), HAK_STRATEGY_MS[program_view().strategy]);
+    /* by the standard 171 MiB a second are taken, and held for 0.4 to 0.8 s; else held for 1 s */
+    assert_in_range(figure_of(saves) / MIB, 171 + 34 - 86, 171 + 69 - 84);
+    hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
+    assert_int_equal(figure_of(keep) + figure_of(saves), 0);
+    hak_knobs.learn = HAK_LEARN_ON;
 }

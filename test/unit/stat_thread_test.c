@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reports of every format, taken while threads allocate, free to each other, come and go. Under
+ * Totals in both formats, taken while threads allocate, free to each other, come and go. Under
  * ThreadSanitizer, too. */
 #include "base/atomics.h"
 #include "unit/report.h"
@@ -50,14 +50,14 @@ UNIT_TEST(reports_are_taken_while_threads_work) {
         sched_yield();
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
-        hak_stat_report((hak_report_t)(i % (HAK_REPORT_METRICS + 1)), &sink);
+        (i % 2 == 0 ? hak_stat_write_text : hak_stat_write_xml)(&sink);
         hak_stat_collect(&snapshot);
         assert_true(snapshot.live_bytes <= snapshot.mapped_bytes);
         assert_true(snapshot.slab_free_bytes <= snapshot.mapped_bytes);
     }
     hak_store_relaxed(&is_over, 1);
     unit_pthread_join_all(thread, REPORTED_THREADS);
-    assert_true(sum > ROUNDS * 1000);
+    assert_true(sum > ROUNDS * 500);
     UNIT_FREE_ALL(slot, SLOTS);
     hak_malloc_trim(0);
     hak_stat_collect(&snapshot);

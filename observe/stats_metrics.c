@@ -2,8 +2,7 @@
  *
  * Metrics in the text format 0.0.4 of Prometheus. Metrics of classes have the label `class`,
  * and names of their own, so that no sum counts twice. */
-#include "os/optional.h"
-#include "stat/report.h"
+#include "write.h"
 
 static void metric_head(const hak_sink_t *sink, const char *prefix, const char *name,
                         bool is_counter, const char *text) {
@@ -13,19 +12,19 @@ static void metric_head(const hak_sink_t *sink, const char *prefix, const char *
 }
 
 static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
-                         const hak_figure_t *figure) {
-    metric_head(sink, "class_", figure->metric, figure->group == HAK_FIGURE_EVENTS, figure->text);
+                         const obs_figure_t *figure) {
+    metric_head(sink, "class_", figure->metric, figure->group == OBS_FIGURE_EVENTS, figure->text);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        if (hak_stat_has_class(&snapshot->sc[sc])) {
+        if (obs_has_class(&snapshot->sc[sc])) {
             hak_sink_format(sink, "hakmem_class_%s{class=\"%u\"} %l\n", figure->metric,
-                            hak_sc_info[sc].bytes, hak_figure_value(figure, &snapshot->sc[sc]));
+                            hak_sc_info[sc].bytes, obs_figure_value(figure, &snapshot->sc[sc]));
         }
     }
 }
 
 /* Figures of the process, for comparison. */
 static void metric_process(const hak_sink_t *sink, const char *version) {
-    uint64_t resident = hak_os_resident_all();
+    uint64_t resident = obs_current->reader->resident_bytes;
     metric_head(sink, "", "info", false, "version of the library");
     hak_sink_format(sink, "hakmem_info{version=\"%s\"} 1\n", version);
     if (resident != 0) {
@@ -34,13 +33,13 @@ static void metric_process(const hak_sink_t *sink, const char *version) {
     }
 }
 
-void hak_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    metric_process(sink, snapshot->version);
-    for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
-        metric_head(sink, "", figure->metric, figure->group == HAK_FIGURE_EVENTS, figure->text);
-        hak_sink_format(sink, "hakmem_%s %l\n", figure->metric, hak_figure_value(figure, snapshot));
+void obs_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+    metric_process(sink, obs_current->library);
+    for (const obs_figure_t *figure = obs_figures; figure->name[0] != '\0'; figure++) {
+        metric_head(sink, "", figure->metric, figure->group == OBS_FIGURE_EVENTS, figure->text);
+        hak_sink_format(sink, "hakmem_%s %l\n", figure->metric, obs_figure_value(figure, snapshot));
     }
-    for (const hak_figure_t *figure = hak_class_figures; figure->name[0] != '\0'; figure++) {
+    for (const obs_figure_t *figure = obs_class_figures; figure->name[0] != '\0'; figure++) {
         metric_class(sink, snapshot, figure);
     }
 }

@@ -2,18 +2,16 @@
  *
  * The short report at exit: five lines. The last is the largest cause of RSS, and what lowers it.
  */
-#include "base/knobs.h"
-#include "os/optional.h"
-#include "stat/report.h"
+#include "write.h"
 
-void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
-    uint64_t large = s->large_bytes + s->huge_bytes, rss = hak_os_resident_all();
+void obs_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
+    uint64_t large = s->large_bytes + s->huge_bytes, rss = obs_current->reader->resident_bytes;
     uint64_t caches = s->cached_bytes + s->remote_bytes + s->quarantine_bytes;
     uint64_t kept = s->unused_dirty_bytes + s->huge_cached_dirty_bytes;
     uint64_t slabs = s->slab_free_bytes + s->lost_bytes;
-    hak_write_head(sink);
-    if (hak_load_relaxed(&hak_knobs.force_libc)) {
-        hak_sink_format(sink, "hakmem: " HAK_FORCED_NOTE "\n");
+    obs_write_head(sink);
+    if (obs_current->knobs.force_libc != 0) {
+        hak_sink_format(sink, "hakmem: " OBS_FORCED_NOTE "\n");
     }
     hak_sink_format(sink,
                     "hakmem: the program holds %b: %b in small blocks, %b in large and huge ones\n",
@@ -29,7 +27,7 @@ void hak_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
         hak_sink_format(sink,
                         "hakmem: RSS is %b, %b at its peak, memory of others than the allocator "
                         "included; the allocator's tables take %b\n",
-                        rss, hak_os_resident_peak(), s->meta_bytes);
+                        rss, obs_process_peak(obs_current->reader), s->meta_bytes);
     }
-    hak_write_cause(sink, s);
+    obs_write_cause(sink, s);
 }

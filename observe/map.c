@@ -2,8 +2,7 @@
  *
  * The map of the heap: the use of every unit of every superslab, and the huge blocks, as JSON
  * (docs/schema/map.schema.json). */
-#include "stat/inventory.h"
-#include "stat/report.h"
+#include "write.h"
 
 static void map_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
     const hak_sink_t *sink = context;
@@ -27,7 +26,7 @@ static void map_range(const hak_sink_t *sink, const hak_range_t *range) {
     if (range->kind == HAK_RANGE_SUPERSLAB) {
         hak_sink_format(sink, "{\"base\":\"%p\",\"huge_pages\":%u,\"spans\":[", range->base,
                         (unsigned)range->huge_pages);
-        hak_inventory_pieces(range, map_piece, (void *)(uintptr_t)sink);
+        obs_pieces(range, map_piece, (void *)(uintptr_t)sink);
         hak_sink_format(sink, "]}");
     } else {
         hak_sink_format(sink, "{\"base\":\"%p\",\"bytes\":%z,\"kind\":\"%s\"}", range->base,
@@ -36,8 +35,8 @@ static void map_range(const hak_sink_t *sink, const hak_range_t *range) {
 }
 
 /* Ranges of two kinds. */
-static void map_ranges(const hak_sink_t *sink, const hak_inventory_t *inventory,
-                       hak_range_kind_t kind, hak_range_kind_t other) {
+static void map_ranges(const hak_sink_t *sink, const obs_ranges_t *inventory, hak_range_kind_t kind,
+                       hak_range_kind_t other) {
     const char *comma = "\n";
     for (size_t i = 0; i < inventory->count; i++) {
         const hak_range_t *range = &inventory->range[i];
@@ -49,16 +48,16 @@ static void map_ranges(const hak_sink_t *sink, const hak_inventory_t *inventory,
     }
 }
 
-void hak_write_map(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_map(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     (void)snapshot;
-    hak_inventory_t inventory;
-    hak_inventory_take(&inventory);
-    hak_report_head(sink);
+    obs_ranges_t inventory;
+    obs_ranges_take(&inventory);
+    obs_report_head(sink);
     hak_sink_format(sink, ",\n\"unit_bytes\":%u,\"superslab_units\":%u,\n\"superslabs\":[",
                     (unsigned)HAK_UNIT_BYTES, (unsigned)HAK_SUPERSLAB_UNITS);
     map_ranges(sink, &inventory, HAK_RANGE_SUPERSLAB, HAK_RANGE_SUPERSLAB);
     hak_sink_format(sink, "],\n\"huge\":[");
     map_ranges(sink, &inventory, HAK_RANGE_HUGE, HAK_RANGE_CACHED);
     hak_sink_format(sink, "]}\n");
-    hak_inventory_drop(&inventory);
+    obs_ranges_drop(&inventory);
 }

@@ -2,32 +2,29 @@
  *
  * Why RSS is as high as it is: causes, the largest in words with advice, and the threads whose
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
-#include "base/knobs.h"
-#include "conf/conf.h"
-#include "reclaim/learner.h"
-#include "stat/report.h"
-#include "stat/rss.h"
+#include "rss.h"
+#include "write.h"
 
-#define HAK_CAUSE(name, title, advice) {#name, title, advice},
+#define OBS_CAUSE(name, title, advice) {#name, title, advice},
 static const struct explain_cause {
     const char *name, *title, *advice;
-} causes[HAK_CAUSE_COUNT] = {
-#include "stat/causes.def"
+} causes[OBS_CAUSE_COUNT] = {
+#include "causes.def"
 };
-#undef HAK_CAUSE
+#undef OBS_CAUSE
 
 enum { EXPLAIN_THREADS = 16, EXPLAIN_TEXT = 1536, EXPLAIN_NOTES = 5 };
 
 typedef struct explain {
-    hak_rss_t rss;
-    const hak_thread_stats_t *thread[EXPLAIN_THREADS]; /* those with most memory, most first */
+    obs_rss_t rss;
+    const obs_thread_stats_t *thread[EXPLAIN_THREADS]; /* those with most memory, most first */
     unsigned thread_count;
-    hak_cause_t order[HAK_CAUSE_COUNT]; /* largest first */
+    obs_cause_t order[OBS_CAUSE_COUNT]; /* largest first */
     uint64_t whole;                     /* RSS, or the sum if it is not known */
 } explain_t;
 
 /* Inserts a thread among those with most memory. */
-static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread) {
+static void explain_thread(explain_t *explain, const obs_thread_stats_t *thread) {
     unsigned at = explain->thread_count;
     for (; at > 0 && explain->thread[at - 1]->cached_bytes < thread->cached_bytes; at--) {
         if (at < EXPLAIN_THREADS) {
@@ -41,24 +38,24 @@ static void explain_thread(explain_t *explain, const hak_thread_stats_t *thread)
 }
 
 static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *snapshot) {
-    const hak_thread_list_t *threads = &snapshot->threads;
+    const obs_thread_list_t *threads = &obs_threads;
     explain->thread_count = 0;
     for (size_t i = 0; i < threads->count; i++) {
         if (threads->thread[i].cached_bytes != 0) {
             explain_thread(explain, &threads->thread[i]);
         }
     }
-    hak_rss_measure(&explain->rss, snapshot);
+    obs_rss_measure(&explain->rss, snapshot);
     const uint64_t *bytes = explain->rss.bytes;
-    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
+    for (unsigned cause = 0; cause < OBS_CAUSE_COUNT; cause++) {
         unsigned at = cause;
         for (; at > 0 && bytes[explain->order[at - 1]] < bytes[cause]; at--) {
             explain->order[at] = explain->order[at - 1];
         }
-        explain->order[at] = (hak_cause_t)cause;
+        explain->order[at] = (obs_cause_t)cause;
     }
     uint64_t rss = explain->rss.rss_bytes;
-    explain->whole = rss != 0 ? rss : hak_rss_sum(&explain->rss);
+    explain->whole = rss != 0 ? rss : obs_rss_sum(&explain->rss);
     return explain;
 }
 
@@ -78,9 +75,9 @@ static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t byt
     hak_text_str(text, " %");
 }
 
-static void put_part(const explain_t *explain, hak_text_t *text, hak_cause_t cause) {
+static void put_part(const explain_t *explain, hak_text_t *text, obs_cause_t cause) {
     uint64_t bytes = explain->rss.bytes[cause];
-    const struct hak_cause_class *most = &explain->rss.most[cause];
+    const struct obs_cause_class *most = &explain->rss.most[cause];
     hak_text_format(text, "%b (", bytes);
     put_percent(text, explain, bytes);
     hak_text_format(text, "), is %s", causes[cause].title);
@@ -95,7 +92,7 @@ static const char anonymous_name[] =
     "stacks of threads, or mappings of the program itself (Python's small objects: "
     "PYTHONMALLOC=malloc)";
 
-static void put_others(const hak_rss_t *rss, hak_text_t *text) {
+static void put_others(const obs_rss_t *rss, hak_text_t *text) {
     static const char *const names[HAK_OS_MAPPING_KINDS] = {
         [HAK_OS_MAPPING_FILE] = "files, such as programs and libraries",
         [HAK_OS_MAPPING_SHARED] = "memory shared between processes",
@@ -113,9 +110,9 @@ static void put_others(const hak_rss_t *rss, hak_text_t *text) {
 }
 
 /* The bytes that malloc_trim would return. */
-static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t cause) {
+static void put_returnable(const obs_rss_t *rss, hak_text_t *text, obs_cause_t cause) {
     uint64_t bytes = rss->bytes[cause], returnable = rss->returnable[cause];
-    if (returnable == HAK_RSS_UNKNOWN) {
+    if (returnable == OBS_UNKNOWN) {
         return;
     }
     if (returnable == bytes) {
@@ -137,10 +134,10 @@ static void put_returnable(const hak_rss_t *rss, hak_text_t *text, hak_cause_t c
 
 /* The largest cause and what lowers it; if it is not ours, also the next one. Returns that of the
  * advice. */
-static hak_cause_t put_first(const explain_t *explain, hak_text_t *text) {
-    hak_cause_t first = explain->order[0];
+static obs_cause_t put_first(const explain_t *explain, hak_text_t *text) {
+    obs_cause_t first = explain->order[0];
     put_part(explain, text, first);
-    if (first == HAK_CAUSE_others) {
+    if (first == OBS_CAUSE_others) {
         put_others(&explain->rss, text);
         hak_text_format(text, ": %s. Of the rest the largest part, ", causes[first].advice);
         first = explain->order[1];
@@ -154,17 +151,17 @@ static void put_sentences(const explain_t *explain, hak_text_t *text) {
     hak_text_format(text, "%s %b. The largest part, ",
                     explain->rss.rss_bytes != 0 ? "RSS is" : "Known to be resident are",
                     explain->whole);
-    hak_cause_t first = put_first(explain, text);
+    obs_cause_t first = put_first(explain, text);
     hak_text_str(text, ".");
     put_returnable(&explain->rss, text, first);
 }
 
 /* Notes on unknown figures; returns how many. */
 static unsigned notes(const explain_t *explain, const char *note[EXPLAIN_NOTES]) {
-    const hak_rss_t *rss = &explain->rss;
+    const obs_rss_t *rss = &explain->rss;
     unsigned count = 0;
-    if (hak_load_relaxed(&hak_knobs.force_libc)) {
-        note[count++] = HAK_FORCED_NOTE;
+    if (obs_current->knobs.force_libc != 0) {
+        note[count++] = OBS_FORCED_NOTE;
     }
     if (!rss->is_listed) {
         note[count++] = "no memory for a list of the allocator's ranges: all counts as others'";
@@ -230,7 +227,7 @@ static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_lea
 static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
         hak_learner_view_t view;
-        hak_learner_look_at(pool, &view);
+        obs_learner_read(pool, &view);
         if (view.mode != HAK_LEARN_OFF) {
             text->length = 0;
             put_learner(text, pool, &view);
@@ -244,18 +241,20 @@ static void json_price(const hak_sink_t *sink, const hak_price_t *price) {
                     hak_learner_rate(price->held));
 }
 
+static const char *const learn_names[] = {"0", "1", "counterfactual"};
+
 static const char *json_bool(bool is_true) {
     return is_true ? "true" : "false";
 }
 
 static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
     hak_learner_view_t view;
-    hak_learner_look_at(pool, &view);
+    obs_learner_read(pool, &view);
     hak_sink_format(sink,
                     "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"acts\":%s,\"keep_ms\":%l,"
                     "\"cheapest_ms\":%l,\"standard_ms\":%l,\"since_ms\":%l,\"locked\":%s,"
                     "\"real\":{",
-                    pool == 0 ? "" : ",", pool_names[pool], hak_conf_text("learn"),
+                    pool == 0 ? "" : ",", pool_names[pool], learn_names[view.mode],
                     json_bool(view.acts), HAK_STRATEGY_MS[view.strategy],
                     HAK_STRATEGY_MS[view.cheapest], HAK_STRATEGY_MS[HAK_STRATEGY_STANDARD],
                     view.age_ms, json_bool(view.is_locked));
@@ -270,7 +269,7 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
 
 /* --- the reports ------------------------------------------------------------------------------ */
 
-void hak_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;
     HAK_TEXT(text, EXPLAIN_TEXT);
     put_first(explain_make(&made, snapshot), &text);
@@ -278,30 +277,30 @@ void hak_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
                     text.data, text.length);
 }
 
-void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
     put_sentences(explain, &text);
-    hak_write_head(sink);
+    obs_write_head(sink);
     hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
-    for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
-        hak_cause_t cause = explain->order[i];
+    for (unsigned i = 0; i < OBS_CAUSE_COUNT; i++) {
+        obs_cause_t cause = explain->order[i];
         uint64_t bytes = explain->rss.bytes[cause];
         text.length = 0;
         hak_text_format(&text, "%s: %b, ", causes[cause].name, bytes);
         put_percent(&text, explain, bytes);
         hak_text_format(&text, ": %s", causes[cause].title);
         uint64_t returnable = explain->rss.returnable[cause];
-        if (returnable != HAK_RSS_UNKNOWN && returnable != 0) {
+        if (returnable != OBS_UNKNOWN && returnable != 0) {
             hak_text_format(&text, "; malloc_trim(0) returns %b", returnable);
         }
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }
     write_learner(sink, &text);
     for (unsigned i = 0; i < explain->thread_count; i++) {
-        const hak_thread_stats_t *thread = explain->thread[i];
+        const obs_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "hakmem: thread %u caches %l KiB, idle for %l ms\n", thread->id,
                         thread->cached_bytes >> 10, thread->idle_ms);
     }
@@ -312,12 +311,12 @@ void hak_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
 
 static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, ",\n\"causes\":[");
-    for (unsigned i = 0; i < HAK_CAUSE_COUNT; i++) {
-        hak_cause_t cause = explain->order[i];
+    for (unsigned i = 0; i < OBS_CAUSE_COUNT; i++) {
+        obs_cause_t cause = explain->order[i];
         uint64_t returnable = explain->rss.returnable[cause];
         hak_sink_format(sink, "%s\n{\"name\":\"%s\",\"bytes\":%l,", i == 0 ? "" : ",",
                         causes[cause].name, explain->rss.bytes[cause]);
-        if (returnable != HAK_RSS_UNKNOWN) {
+        if (returnable != OBS_UNKNOWN) {
             hak_sink_format(sink, "\"returnable_bytes\":%l,", returnable);
         }
         hak_sink_format(sink, "\"title\":\"%s\",\"advice\":\"%s\"}", causes[cause].title,
@@ -326,20 +325,20 @@ static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, "]");
 }
 
-void hak_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);
     const char *note[EXPLAIN_NOTES];
     put_sentences(explain, &text);
-    hak_report_head(sink);
+    obs_report_head(sink);
     hak_sink_format(sink, ",\n\"rss_bytes\":%l,\"sum_bytes\":%l,\"first\":\"%s\",\n\"text\":\"%m\"",
-                    explain->rss.rss_bytes, hak_rss_sum(&explain->rss),
+                    explain->rss.rss_bytes, obs_rss_sum(&explain->rss),
                     causes[explain->order[0]].name, text.data, text.length);
     json_causes(sink, explain);
     hak_sink_format(sink, ",\n\"threads\":[");
     for (unsigned i = 0; i < explain->thread_count; i++) {
-        const hak_thread_stats_t *thread = explain->thread[i];
+        const obs_thread_stats_t *thread = explain->thread[i];
         hak_sink_format(sink, "%s\n{\"id\":%u,\"cached_bytes\":%l,\"idle_ms\":%l}",
                         i == 0 ? "" : ",", thread->id, thread->cached_bytes, thread->idle_ms);
     }

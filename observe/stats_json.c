@@ -2,7 +2,7 @@
  *
  * JSON, as in docs/schema/stats.schema.json. Each member begins with the comma after the previous
  * one; `comma` is "" before the first. */
-#include "stat/report.h"
+#include "write.h"
 
 typedef struct json {
     const hak_sink_t *sink;
@@ -25,19 +25,19 @@ static void json_close(json_t *json, const char *text) {
 }
 
 /* All figures of a record; `before` stands in front of the key of an object. */
-static void json_figures(json_t *json, const hak_figure_t *figure, const void *record,
+static void json_figures(json_t *json, const obs_figure_t *figure, const void *record,
                          const char *before) {
     static const char titles[][8] = {"", "bytes", "counts", "limits", "events"};
-    for (hak_figure_group_t group = HAK_FIGURE_BLOCKS; figure->name[0] != '\0'; figure++) {
+    for (obs_figure_group_t group = OBS_FIGURE_BLOCKS; figure->name[0] != '\0'; figure++) {
         if (group != figure->group) {
-            if (group != HAK_FIGURE_BLOCKS) {
+            if (group != OBS_FIGURE_BLOCKS) {
                 json_close(json, "}");
             }
             group = figure->group;
             hak_sink_format(json->sink, "%s%s\"%s\":{", json->comma, before, titles[group]);
             json->comma = "";
         }
-        json_member(json, figure->key, hak_figure_value(figure, record));
+        json_member(json, figure->key, obs_figure_value(figure, record));
     }
     json_close(json, "}");
 }
@@ -45,7 +45,7 @@ static void json_figures(json_t *json, const hak_figure_t *figure, const void *r
 #define JSON_THREAD(name, text) json_member(json, #name, thread->own.name);
 #define JSON_THREAD_BIN(name, text) json_member(json, #name, thread->bin.name);
 
-static void json_thread(json_t *json, const hak_thread_stats_t *thread) {
+static void json_thread(json_t *json, const obs_thread_stats_t *thread) {
     json_open(json, "\n{");
     json_member(json, "id", thread->id);
     json_open(json, thread->is_attached ? "\"attached\":true" : "\"attached\":false");
@@ -60,23 +60,23 @@ static void json_thread(json_t *json, const hak_thread_stats_t *thread) {
     json_close(json, "}}");
 }
 
-void hak_write_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_stats_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
     json_t json = {.sink = sink, .comma = ","};
-    hak_report_head(sink);
-    json_figures(&json, hak_figures, snapshot, "\n");
+    obs_report_head(sink);
+    json_figures(&json, obs_figures, snapshot, "\n");
     json_open(&json, "\n\"classes\":[");
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        if (hak_stat_has_class(&snapshot->sc[sc])) {
+        if (obs_has_class(&snapshot->sc[sc])) {
             json_open(&json, "\n{");
             json_member(&json, "bytes", hak_sc_info[sc].bytes);
-            json_figures(&json, hak_class_figures, &snapshot->sc[sc], "");
+            json_figures(&json, obs_class_figures, &snapshot->sc[sc], "");
             json_close(&json, "}");
         }
     }
     json_close(&json, "]");
     json_open(&json, "\n\"threads\":[");
-    for (size_t i = 0; i < snapshot->threads.count; i++) {
-        json_thread(&json, &snapshot->threads.thread[i]);
+    for (size_t i = 0; i < obs_threads.count; i++) {
+        json_thread(&json, &obs_threads.thread[i]);
     }
     json_close(&json, "]}\n");
 }

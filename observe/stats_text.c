@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The report for people: tables; every line begins with our name. */
-#include "base/knobs.h"
-#include "stat/report.h"
+#include "write.h"
 
 #include <string.h>
 
@@ -48,7 +47,7 @@ static void line_number(text_line_t *line, uint64_t value) {
     line_word(line, hak_text_string(&number));
 }
 
-static void text_figure(const hak_sink_t *sink, const hak_figure_t *figure, uint64_t value) {
+static void text_figure(const hak_sink_t *sink, const obs_figure_t *figure, uint64_t value) {
     text_line_t line;
     line_begin(&line, figure->name);
     line_pad(&line, TEXT_NAME_END);
@@ -95,28 +94,28 @@ static void text_classes(const hak_sink_t *sink, const hak_snapshot_t *snapshot)
     TEXT_LINE(sink, "class", TEXT_CLASSES, TEXT_TITLE);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_class_stats_t *stats = &snapshot->sc[sc];
-        if (hak_stat_has_class(stats)) {
+        if (obs_has_class(stats)) {
             TEXT_LINE(sink, "class", TEXT_CLASSES, TEXT_VALUE);
         }
     }
 }
 
-static void text_threads(const hak_sink_t *sink, const hak_thread_list_t *threads) {
+static void text_threads(const hak_sink_t *sink, const obs_thread_list_t *threads) {
     TEXT_LINE(sink, "thread", TEXT_THREADS, TEXT_TITLE);
     for (size_t i = 0; i < threads->count; i++) {
-        const hak_thread_stats_t *thread = &threads->thread[i];
+        const obs_thread_stats_t *thread = &threads->thread[i];
         TEXT_LINE(sink, "thread", TEXT_THREADS, TEXT_VALUE);
     }
 }
 
-void hak_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
-    hak_write_head(sink);
-    if (hak_load_relaxed(&hak_knobs.force_libc)) {
-        hak_sink_format(sink, "hakmem: " HAK_FORCED_NOTE "\n");
+void obs_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+    obs_write_head(sink);
+    if (obs_current->knobs.force_libc != 0) {
+        hak_sink_format(sink, "hakmem: " OBS_FORCED_NOTE "\n");
     }
-    for (const hak_figure_t *figure = hak_figures; figure->name[0] != '\0'; figure++) {
-        text_figure(sink, figure, hak_figure_value(figure, snapshot));
+    for (const obs_figure_t *figure = obs_figures; figure->name[0] != '\0'; figure++) {
+        text_figure(sink, figure, obs_figure_value(figure, snapshot));
     }
     text_classes(sink, snapshot);
-    text_threads(sink, &snapshot->threads);
+    text_threads(sink, &obs_threads);
 }

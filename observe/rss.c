@@ -6,7 +6,7 @@
  * by the size of each mapping of the process without our pages. So the causes add up to RSS only if
  * no page is missed or counted twice. Figures are estimates while threads work; a lock is held only
  * while a list is copied. */
-#include "stat/rss.h"
+#include "rss.h"
 
 typedef struct class_rss {
     uint64_t used_blocks;          /* the program's, in caches, or on their way to owners */
@@ -14,9 +14,9 @@ typedef struct class_rss {
 } class_rss_t;
 
 typedef struct rss_work {
-    hak_rss_t *out;
+    obs_rss_t *out;
     const hak_snapshot_t *snapshot;
-    hak_inventory_t inventory;
+    obs_ranges_t inventory;
     class_rss_t sc[HAK_SC_COUNT];
     uint64_t large;       /* resident bytes of large and huge blocks */
     size_t cursor;        /* first range that the next mapping may overlap */
@@ -26,7 +26,9 @@ typedef struct rss_work {
 
 /* All of the range, if the kernel does not tell. */
 static size_t look(rss_work_t *work, const char *base, size_t bytes) {
-    size_t resident = work->out->is_looked_at ? hak_os_resident(base, bytes) : SIZE_MAX;
+    size_t resident = work->out->is_looked_at
+                          ? obs_resident(obs_current->reader, (uintptr_t)base, bytes)
+                          : SIZE_MAX;
     if (resident == SIZE_MAX) {
         work->out->is_looked_at = false;
         return bytes;
@@ -46,7 +48,8 @@ static void look_at_slab(rss_work_t *work, const hak_range_t *range, const hak_p
     const char *base = range->base + (size_t)piece->unit * HAK_UNIT_BYTES;
     class_rss_t *sc = &work->sc[piece->sc];
     size_t all = (size_t)piece->units * HAK_UNIT_BYTES, size = hak_sc_info[piece->sc].bytes;
-    size_t made = hak_least(hak_align_up(piece->carved * size, hak_os_page_bytes()), all);
+    size_t made =
+        hak_least(hak_align_up(piece->carved * size, obs_current->reader->page_bytes), all);
     uint64_t resident = look(work, base, made);
     uint64_t used = hak_least(resident, (piece->carved - piece->free) * (uint64_t)size);
     uint64_t free = hak_least(resident - used, piece->free * (uint64_t)size);
@@ -56,7 +59,7 @@ static void look_at_slab(rss_work_t *work, const hak_range_t *range, const hak_p
     sc->free += free;
     sc->uncarved += resident - used - free;
     if (is_huge_page(range, piece->unit + (unsigned)(made / HAK_UNIT_BYTES))) {
-        work->out->bytes[HAK_CAUSE_huge_page_padding] += rest;
+        work->out->bytes[OBS_CAUSE_huge_page_padding] += rest;
     } else {
         sc->uncarved += rest;
     }
@@ -64,7 +67,7 @@ static void look_at_slab(rss_work_t *work, const hak_range_t *range, const hak_p
 
 static void look_at_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
     rss_work_t *work = context;
-    hak_cause_t cause = HAK_CAUSE_retained_dirty;
+    obs_cause_t cause = OBS_CAUSE_retained_dirty;
     if (piece->kind == HAK_PIECE_SLAB) {
         look_at_slab(work, range, piece);
         return;
@@ -77,21 +80,21 @@ static void look_at_piece(void *context, const hak_range_t *range, const hak_pie
     }
     if (piece->kind == HAK_PIECE_PADDING ||
         (piece->kind == HAK_PIECE_CLEAN && is_huge_page(range, piece->unit))) {
-        cause = HAK_CAUSE_huge_page_padding;
+        cause = OBS_CAUSE_huge_page_padding;
     } else if (piece->kind == HAK_PIECE_CLEAN) {
-        cause = HAK_CAUSE_retained_clean;
+        cause = OBS_CAUSE_retained_clean;
     }
     work->out->bytes[cause] += resident;
 }
 
 static void look_at_range(rss_work_t *work, const hak_range_t *range) {
-    static const hak_cause_t causes[] = {
-        [HAK_RANGE_CACHED] = HAK_CAUSE_retained_dirty,
-        [HAK_RANGE_META] = HAK_CAUSE_metadata,
-        [HAK_RANGE_GUARD] = HAK_CAUSE_guard,
+    static const obs_cause_t causes[] = {
+        [HAK_RANGE_CACHED] = OBS_CAUSE_retained_dirty,
+        [HAK_RANGE_META] = OBS_CAUSE_metadata,
+        [HAK_RANGE_GUARD] = OBS_CAUSE_guard,
     };
     if (range->kind == HAK_RANGE_SUPERSLAB) {
-        hak_inventory_pieces(range, look_at_piece, work);
+        obs_pieces(range, look_at_piece, work);
         return;
     }
     size_t resident = look(work, range->base, range->bytes);
@@ -108,7 +111,7 @@ static uint64_t share(uint64_t bytes, uint64_t part, uint64_t all) {
     return all == 0 ? 0 : (uint64_t)((double)bytes * ((double)part / (double)all));
 }
 
-static void class_add(hak_rss_t *out, hak_cause_t cause, unsigned block_bytes, uint64_t bytes) {
+static void class_add(obs_rss_t *out, obs_cause_t cause, unsigned block_bytes, uint64_t bytes) {
     out->bytes[cause] += bytes;
     if (bytes > out->most[cause].bytes) {
         out->most[cause].block_bytes = block_bytes;
@@ -121,7 +124,7 @@ static void class_add(hak_rss_t *out, hak_cause_t cause, unsigned block_bytes, u
 static void class_split(rss_work_t *work, unsigned sc) {
     const class_rss_t *of = &work->sc[sc];
     const hak_class_stats_t *stats = &work->snapshot->sc[sc];
-    hak_rss_t *out = work->out;
+    obs_rss_t *out = work->out;
     unsigned size = hak_sc_info[sc].bytes;
     uint64_t cached = stats->cached + stats->lost;
     uint64_t waiting = cached + stats->remote + stats->quarantine;
@@ -132,13 +135,13 @@ static void class_split(rss_work_t *work, unsigned sc) {
     uint64_t slack = share(live, hak_excess(given, stats->bin.asked_bytes), given);
     uint64_t bins = share(left, cached, waiting), remote = share(left, stats->remote, waiting);
     uint64_t held = share(left, stats->quarantine, waiting);
-    class_add(out, HAK_CAUSE_live, size, live - slack + (left - bins - remote - held));
-    class_add(out, HAK_CAUSE_slack, size, slack);
-    class_add(out, HAK_CAUSE_slab_free, size, of->free);
-    class_add(out, HAK_CAUSE_uncarved, size, of->uncarved);
-    class_add(out, HAK_CAUSE_bins, size, bins);
-    class_add(out, HAK_CAUSE_remote, size, remote);
-    out->bytes[HAK_CAUSE_guard] += held;
+    class_add(out, OBS_CAUSE_live, size, live - slack + (left - bins - remote - held));
+    class_add(out, OBS_CAUSE_slack, size, slack);
+    class_add(out, OBS_CAUSE_slab_free, size, of->free);
+    class_add(out, OBS_CAUSE_uncarved, size, of->uncarved);
+    class_add(out, OBS_CAUSE_bins, size, bins);
+    class_add(out, OBS_CAUSE_remote, size, remote);
+    out->bytes[OBS_CAUSE_guard] += held;
 }
 
 /* --- memory that malloc_trim(0) gives back ---------------------------------------------------- */
@@ -147,31 +150,29 @@ static void look_at_idle(const char *base, size_t free_bytes, size_t uncarved_by
                          void *context) {
     rss_work_t *work = context;
     uint64_t *returnable = work->out->returnable;
-    returnable[HAK_CAUSE_slab_free] += look(work, base, free_bytes);
+    returnable[OBS_CAUSE_slab_free] += look(work, base, free_bytes);
     if (uncarved_bytes != 0) {
-        returnable[HAK_CAUSE_uncarved] += look(work, base + free_bytes, uncarved_bytes);
+        returnable[OBS_CAUSE_uncarved] += look(work, base + free_bytes, uncarved_bytes);
     }
 }
 
 /* Uncarved parts of huge pages are returnable, too, but their cause is not known. */
 static void look_at_returnable(rss_work_t *work) {
-    hak_rss_t *out = work->out;
-    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
-        out->returnable[cause] = HAK_RSS_UNKNOWN;
+    obs_rss_t *out = work->out;
+    for (unsigned cause = 0; cause < OBS_CAUSE_COUNT; cause++) {
+        out->returnable[cause] = OBS_UNKNOWN;
     }
-    out->returnable[HAK_CAUSE_slab_free] = out->returnable[HAK_CAUSE_uncarved] = 0;
-    bool is_whole = hak_owner_visit_idle(look_at_idle, work);
-    out->returnable[HAK_CAUSE_retained_dirty] = out->bytes[HAK_CAUSE_retained_dirty];
-    for (unsigned cause = HAK_CAUSE_slab_free; cause <= HAK_CAUSE_uncarved; cause++) {
-        uint64_t found = hak_least(out->returnable[cause], out->bytes[cause]);
-        out->returnable[cause] = is_whole || found != 0 ? found : HAK_RSS_UNKNOWN;
+    out->returnable[OBS_CAUSE_slab_free] = out->returnable[OBS_CAUSE_uncarved] = 0;
+    obs_visit_idle(look_at_idle, work);
+    out->returnable[OBS_CAUSE_retained_dirty] = out->bytes[OBS_CAUSE_retained_dirty];
+    for (unsigned cause = OBS_CAUSE_slab_free; cause <= OBS_CAUSE_uncarved; cause++) {
+        out->returnable[cause] = hak_least(out->returnable[cause], out->bytes[cause]);
     }
 }
 
 /* --- other memory of the process -------------------------------------------------------------- */
 
-static void look_at_mapping(const hak_os_mapping_t *mapping, void *context) {
-    rss_work_t *work = context;
+static void look_at_mapping(const obs_mapping_t *mapping, rss_work_t *work) {
     const hak_range_t *range = work->inventory.range;
     size_t count = work->inventory.count, i = work->cursor;
     uint64_t ours = 0;
@@ -202,29 +203,31 @@ static void take_off(uint64_t *from, uint64_t bytes) {
 }
 
 static void look_at_others(rss_work_t *work) {
-    char text[2048];
-    hak_rss_t *out = work->out;
-    out->is_told =
-        hak_os_mappings(true, text, sizeof text, look_at_mapping, work) && out->rss_bytes != 0;
+    const obs_reader_t *reader = obs_current->reader;
+    obs_rss_t *out = work->out;
+    for (size_t i = 0; i < reader->mapping_count; i++) {
+        look_at_mapping(&reader->mapping[i], work);
+    }
+    out->is_told = reader->knows_rss && out->rss_bytes != 0;
     if (out->is_told) {
         for (unsigned kind = 0; kind < HAK_OS_MAPPING_KINDS; kind++) {
-            out->bytes[HAK_CAUSE_others] += out->other[kind];
+            out->bytes[OBS_CAUSE_others] += out->other[kind];
         }
         if (out->is_looked_at) {
-            take_off(&out->bytes[HAK_CAUSE_metadata], work->excess_meta);
-            take_off(&out->bytes[HAK_CAUSE_live], work->excess_blocks);
+            take_off(&out->bytes[OBS_CAUSE_metadata], work->excess_meta);
+            take_off(&out->bytes[OBS_CAUSE_live], work->excess_blocks);
         }
         return;
     }
-    out->rss_bytes = hak_os_resident_all();
-    out->bytes[HAK_CAUSE_others] = out->rss_bytes;
-    take_off(&out->bytes[HAK_CAUSE_others], hak_rss_sum(out) - out->rss_bytes);
+    out->rss_bytes = obs_current->reader->resident_bytes;
+    out->bytes[OBS_CAUSE_others] = out->rss_bytes;
+    take_off(&out->bytes[OBS_CAUSE_others], obs_rss_sum(out) - out->rss_bytes);
 }
 
-void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot) {
+void obs_rss_measure(obs_rss_t *rss, const hak_snapshot_t *snapshot) {
     rss_work_t work = {.out = rss, .snapshot = snapshot};
-    *rss = (hak_rss_t){.is_looked_at = true};
-    hak_inventory_take(&work.inventory);
+    *rss = (obs_rss_t){.is_looked_at = true};
+    obs_ranges_take(&work.inventory);
     rss->is_listed = work.inventory.range != NULL;
     for (size_t i = 0; rss->is_listed && i < work.inventory.count; i++) {
         look_at_range(&work, &work.inventory.range[i]);
@@ -232,16 +235,16 @@ void hak_rss_measure(hak_rss_t *rss, const hak_snapshot_t *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         class_split(&work, sc);
     }
-    class_add(rss, HAK_CAUSE_live, 0, work.large);
+    class_add(rss, OBS_CAUSE_live, 0, work.large);
     look_at_returnable(&work);
     look_at_others(&work);
-    rss->doubt = hak_inventory_doubt(hak_rss_sum(rss), rss->rss_bytes);
-    hak_inventory_drop(&work.inventory);
+    rss->doubt = obs_ranges_doubt(obs_rss_sum(rss), rss->rss_bytes);
+    obs_ranges_drop(&work.inventory);
 }
 
-uint64_t hak_rss_sum(const hak_rss_t *rss) {
+uint64_t obs_rss_sum(const obs_rss_t *rss) {
     uint64_t sum = 0;
-    for (unsigned cause = 0; cause < HAK_CAUSE_COUNT; cause++) {
+    for (unsigned cause = 0; cause < OBS_CAUSE_COUNT; cause++) {
         sum += rss->bytes[cause];
     }
     return sum;
