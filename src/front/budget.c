@@ -126,6 +126,7 @@ static void bin_cut(hak_tcache_t *tcache, unsigned sc) {
     }
     side->total = kept > capacity ? kept : capacity;
     bin->slots_left = side->total - kept;
+    hak_wanted_serve(); /* as in free_to_full_bin */
 }
 
 static void bin_shrink_idle(hak_tcache_t *tcache, unsigned sc, bool exceeds_share) {

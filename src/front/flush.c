@@ -253,7 +253,6 @@ void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bl
                      : flush_each_multiple(tcache, sc, blocks, held, &messages);
     if (HAK_LIKELY(held != NULL)) {
         hak_owner_unlock(held);
-        hak_wanted_serve();
     }
     if (messages.used != 0) {
         messages_send(tcache, &messages);

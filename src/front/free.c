@@ -164,6 +164,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_store_hot(&bin->head, hak_tcache_flush_blocks(tcache, sc, blocks));
     side->has_sent = side->has_sent || side->counters.remote_out != sent;
     bin->slots_left = side->total - kept;
+    hak_wanted_serve(); /* hooks may allocate: the bin is whole again */
     hak_tcache_change(tcache, -1);
 }
 

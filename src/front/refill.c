@@ -170,6 +170,9 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
             allowed < 0 ? refill_bound(tcache, sc, blocks, (uint32_t)(rest + allowed)) : blocks;
         rest = (int64_t)blocks.count - 1;
     }
+    if (HAK_UNLIKELY(bin->head != NULL)) { /* a hook of what was reclaimed filled the bin */
+        hak_bin_flush(tcache, sc);
+    }
     side->idle = 0;
     hak_single_writer_add(&side->counters.refill, 1);
     hak_single_writer_add(&side->counters.asked_bytes, request->bytes);

@@ -234,7 +234,7 @@ HAK_COLD hak_tcache_t *hak_tcache_attach(void) {
     return tcache;
 }
 
-static void bin_flush(hak_tcache_t *tcache, unsigned sc) {
+void hak_bin_flush(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_t *bin = &tcache->bin[sc];
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     /* else more blocks came out than went in */
@@ -251,7 +251,7 @@ static void flush_one(hak_tcache_t *tcache) {
         hak_quarantine_flush(tcache);
     }
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
-        bin_flush(tcache, hak_ctz(begun));
+        hak_bin_flush(tcache, hak_ctz(begun));
     }
 }
 

@@ -162,8 +162,9 @@ void hak_tcache_detach(hak_tcache_t *tcache);
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
 
-/* Flushes every cached block. */
+/* Flushes every cached block; those of a class. */
 void hak_tcache_flush(hak_tcache_t *tcache);
+void hak_bin_flush(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (past their exit hook, or metadata ran out). The caller
  * holds HAK_LOCK_FALLBACK between the two calls. */

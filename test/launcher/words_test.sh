@@ -78,7 +78,7 @@ expect 2 "$hakmem" test -- -one two
 expect 2 "$hakmem" clean all
 expect 2 "$hakmem" fuzz soon
 expect 2 "$hakmem" fuzz 1 frobnicate
-says err "api conf control files remote"
+says err "api conf files remote stack"
 
 # What cannot be made is said at once, before anything is built.
 expect 2 "$hakmem" package

@@ -30,12 +30,30 @@ static void hook_allocates(void) {
     }
 }
 
+/* Blocks that the next hook allocates, so many that their slow paths have events. */
+enum { LOAD_COUNT = 400000, LOAD_LAST = 1000, LOAD_SMALL = 64, LOAD_BYTES = 400 };
+
+static unsigned char *load[LOAD_COUNT];
+static bool load_is_due;
+
+static void hook_loads(void) {
+    load_is_due = false;
+    for (size_t i = 0; i < LOAD_COUNT; ++i) {
+        load[i] = family.malloc(i < LOAD_COUNT - LOAD_LAST ? LOAD_BYTES : LOAD_SMALL);
+        EXPECT(load[i] != NULL);
+        load[i][0] = (unsigned char)i;
+    }
+}
+
 static void see(const void *base, size_t bytes) {
     bool counts = __atomic_load_n(&has_threads, __ATOMIC_RELAXED);
     __atomic_add_fetch(&hook_count, 1, __ATOMIC_RELAXED);
     if (!counts) {
         EXPECT(seen_count < RANGES_MOST);
         seen[seen_count++] = (struct range){(uintptr_t)base, (uintptr_t)base + bytes};
+    }
+    if (depth == 0 && load_is_due) {
+        hook_loads();
     }
     if (depth++ == 0 && family.malloc != NULL && (counts || seen_count < RANGES_MOST / 64)) {
         hook_allocates();
@@ -65,51 +83,7 @@ static void *hook_mremap(void *base, size_t old_bytes, size_t bytes, int flags, 
     return (void *)syscall(SYS_mremap, base, old_bytes, bytes, flags, target);
 }
 
-/* --- how they take over ----------------------------------------------------------------------- */
-
-#ifdef HOOKS_PATCH
-
-#if defined(__x86_64__)
-static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
-static const unsigned char jump[] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
-enum { JUMP_ADDRESS = 2 }; /* mov $address, %rax; jmp *%rax */
-#elif defined(__aarch64__)
-static const unsigned char landing[] = {0x5f, 0x24, 0x03, 0xd5}; /* bti c */
-static const unsigned char jump[] = {0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0};
-enum { JUMP_ADDRESS = 8 }; /* ldr x16, 8; br x16; address */
-#endif
-
-static void patch(const char *name, uintptr_t hook) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *code = dlsym(RTLD_NEXT, name);
-    EXPECT(code != NULL);
-    void *first = (void *)((uintptr_t)code & -page);
-    if (mprotect(first, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
-        expect_skip("code may not be changed here");
-    }
-    code += memcmp(code, landing, sizeof landing) == 0 ? sizeof landing : 0;
-    memcpy(code, jump, sizeof jump);
-    memcpy(code + JUMP_ADDRESS, &hook, sizeof hook);
-    __builtin___clear_cache((char *)code, (char *)code + sizeof jump);
-}
-
-static void take_over(void) {
-    patch("munmap", (uintptr_t)hook_munmap);
-    patch("madvise", (uintptr_t)hook_madvise);
-    patch("mremap", (uintptr_t)hook_mremap);
-}
-
-#else
-
-int munmap(void *base, size_t bytes) __attribute__((alias("hook_munmap")));
-int madvise(void *base, size_t bytes, int advice) __attribute__((alias("hook_madvise")));
-void *mremap(void *base, size_t old_bytes, size_t bytes, int flags, ...)
-    __attribute__((alias("hook_mremap")));
-
-static void take_over(void) {
-}
-
-#endif
+#include "life/hooks.h"
 
 /* --- pages of blocks -------------------------------------------------------------------------- */
 
@@ -269,10 +243,31 @@ static void hooks_of_threads_allocate_while_the_process_forks(void) {
     __atomic_store_n(&has_threads, false, __ATOMIC_RELAXED);
 }
 
+/* Frees find bins full, and return memory before they are done. */
+static void hooks_of_frees_may_allocate_a_lot(void) {
+    enum { COUNT = 1600000 };
+    static void *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; ++i) {
+        blocks[i] = family.malloc(LOAD_SMALL);
+        EXPECT(blocks[i] != NULL);
+    }
+    load_is_due = true;
+    for (size_t i = 0; i < COUNT; ++i) {
+        family.free(blocks[i]);
+    }
+    family.trim(0);
+    EXPECT(!load_is_due);
+    for (size_t i = 0; i < LOAD_COUNT; ++i) {
+        EXPECT_EQ(load[i][0], (unsigned char)i);
+        family.free(load[i]);
+    }
+}
+
 int main(void) {
     family_load();
     expect_watchdog();
     take_over();
+    RUN(hooks_of_frees_may_allocate_a_lot);
     RUN(hooks_see_memory_of_all_sizes_leave);
     RUN(hooks_see_pages_that_realloc_moves_or_drops);
     RUN(trim_ends_though_hooks_free_large_blocks);
