@@ -69,6 +69,9 @@ UNIT_AROUND(reclaim_begin) {
 /* A few blocks in a bin keep slabs of which no block is in use. The new load gets their units. */
 UNIT_TEST_WITH(growth_flushes_bins_that_keep_slabs, reclaim_begin, NULL) {
     enum { KEPT_BYTES = 64, SLABS = 16, BLOCKS = SLABS * HAK_UNIT_BYTES / KEPT_BYTES };
+    if (HAK_HARDEN) {
+        skip(); /* the quarantine stays */
+    }
     unsigned sc = hak_sc_of(KEPT_BYTES - HAK_CANARY_BYTES);
     void **kept = calloc(BLOCKS, sizeof *kept);
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -81,7 +84,7 @@ UNIT_TEST_WITH(growth_flushes_bins_that_keep_slabs, reclaim_begin, NULL) {
     assert_true(home->slab_count[sc] > SLABS / 2);
     hak_store_relaxed(&hak_span_peak_bytes, 0);
     new_load_grows();
-    assert_true(home->slab_count[sc] == 0 || HAK_HARDEN);
+    assert_int_equal(home->slab_count[sc], 0);
     new_load_ends();
     free(kept);
 }
