@@ -15,32 +15,15 @@ strace -f -o "$trace/calls" -e trace=none true 2>/dev/null || {
     echo "skip: strace is not installed, or may not trace here"
     exit 77
 }
-# As root, or as root of a user namespace.
-for own in "unshare -m" "unshare -rm"; do
-    $own sh -c "mount -t tmpfs none /sys/fs/cgroup && mount --bind /dev/null /proc/\$\$/cgroup" 2>/dev/null && break
-    own=
-done
-[ -n "$own" ] || {
-    echo "skip: no namespace with a file system of its own is to be had here"
-    exit 77
-}
+# shellcheck source=test/limits/group.sh
+. "$HAKMEM_SOURCE/test/limits/group.sh"
+under="strace -f -o $trace/calls"
 
 # count SELF LIMIT [LIBRARY]: calls of `true` in a group that says so, from its start on
 count() {
     printf '%b' "$1" >"$trace/self"
-    # shellcheck disable=SC2016,SC2086
-    GROUP_LIMIT=$2 GROUP_LIBRARY=${3:-} GROUP_SELF=$trace/self strace -f -o "$trace/calls" $own sh -c '
-        mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup || exit 1
-        echo "$GROUP_LIMIT" >memory.max
-        echo max >memory.high
-        echo 1000000 >memory.current
-        echo "anon 5" >memory.stat
-        echo "max 100000" >cpu.max
-        mount --bind "$GROUP_SELF" "/proc/$$/cgroup" || exit 1
-        LD_PRELOAD=$GROUP_LIBRARY
-        export LD_PRELOAD
-        exec true' || exit 1
-    sed '1,/execve(.*true.*= 0$/d' "$trace/calls" | grep -c '('
+    in_group "$trace/self" "$2" 1000000 "${3:-}" true || exit 1
+    sed '1,/execve("[^"]*\/true".*= 0$/d' "$trace/calls" | grep -c '('
 }
 
 # expect NAME MOST SELF LIMIT

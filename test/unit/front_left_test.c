@@ -90,46 +90,56 @@ static bool child_completes_message(bool is_noted) {
            hak_remote_unnoted == 0 && hak_remote_drain(slab->owner, 1);
 }
 
-UNIT_TEST(child_of_a_fork_completes_messages_of_threads_that_are_gone) {
+/* Children that know a thread of this process which is gone there. */
+typedef struct holder {
     pthread_t thread;
     pthread_barrier_t barrier;
+} holder_t;
+
+static void holder_begin(holder_t *holder) {
     if (unit_is_emulated() || UNIT_IS_TSAN) {
         skip();
     }
     (void)self();
-    pthread_barrier_init(&barrier, NULL, 2);
-    assert_int_equal(pthread_create(&thread, NULL, hold_tcache, &barrier), 0);
-    pthread_barrier_wait(&barrier);
-    for (int is_noted = 0; is_noted < 2; is_noted++) {
-        int status = -1;
-        pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-        if (child == 0) {
-            _exit(child_completes_message(is_noted != 0) ? 0 : 1);
-        }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+    pthread_barrier_init(&holder->barrier, NULL, 2);
+    assert_int_equal(pthread_create(&holder->thread, NULL, hold_tcache, &holder->barrier), 0);
+    pthread_barrier_wait(&holder->barrier);
+}
+
+static void holder_end(holder_t *holder) {
+    pthread_barrier_wait(&holder->barrier);
+    pthread_join(holder->thread, NULL);
+}
+
+static void expect_of_child(bool (*is_right)(void)) {
+    int status = -1;
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        _exit(is_right() ? 0 : 1);
     }
-    pthread_barrier_wait(&barrier);
-    pthread_join(thread, NULL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static bool child_completes_message_without_note(void) {
+    return child_completes_message(false);
+}
+
+static bool child_completes_message_with_note(void) {
+    return child_completes_message(true);
+}
+
+UNIT_TEST(child_of_a_fork_completes_messages_of_threads_that_are_gone) {
+    holder_t holder;
+    holder_begin(&holder);
+    expect_of_child(child_completes_message_without_note);
+    expect_of_child(child_completes_message_with_note);
+    holder_end(&holder);
 }
 
 UNIT_TEST(child_of_a_fork_uses_the_tcaches_of_threads_that_are_gone) {
-    pthread_t thread;
-    pthread_barrier_t barrier;
-    int status = -1;
-    if (unit_is_emulated() || UNIT_IS_TSAN) {
-        skip();
-    }
-    (void)self();
-    pthread_barrier_init(&barrier, NULL, 2);
-    assert_int_equal(pthread_create(&thread, NULL, hold_tcache, &barrier), 0);
-    pthread_barrier_wait(&barrier);
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-    if (child == 0) {
-        _exit(child_uses_others() ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    pthread_barrier_wait(&barrier);
-    pthread_join(thread, NULL);
-    assert_int_equal(status, 0);
+    holder_t holder;
+    holder_begin(&holder);
+    expect_of_child(child_uses_others);
+    holder_end(&holder);
 }
