@@ -381,24 +381,6 @@ void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
-/* Visits some records, and all cached extents. */
-static void huge_visit(uint32_t from, uint32_t end, hak_huge_visit_t *visit, void *context) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
-    for (uint32_t i = from; i < end; i++) {
-        const hak_huge_t *record = hak_huge_at(i);
-        if (record->base != NULL) {
-            visit(record->base, hak_load_relaxed(&record->bytes), record->is_vacant, context);
-        }
-    }
-    hak_huge_cache_visit(visit, context);
-    hak_lock_release(HAK_LOCK_HUGE);
-}
-
-void hak_large_visit(hak_huge_visit_t *visit, void *context) {
-    huge_visit(0, UINT32_MAX, visit, context);
-}
-
 /* The page-map entry of the nearest unit at or below the address that has one, within *steps units;
  * sets *steps to 0 if none has. Also 0 at 4 GiB without a leaf, which no block spans. */
 static uint32_t entry_below(const void *address, uint32_t *steps) {
@@ -413,29 +395,31 @@ static uint32_t entry_below(const void *address, uint32_t *steps) {
     return 0;
 }
 
-typedef struct huge_cover {
-    uintptr_t address;
-    bool is_covered;
-} huge_cover_t;
-
-static void visit_cover(char *base, size_t bytes, bool is_cached, void *context) {
-    (void)is_cached;
-    huge_cover_t *cover = context;
-    cover->is_covered = cover->is_covered || cover->address - (uintptr_t)base < bytes;
+/* Of some records, and of all cached extents. */
+static bool huge_covers(uint32_t from, uint32_t end, uintptr_t address) {
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    bool is_covered = hak_huge_cache_covers(address);
+    end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
+    for (uint32_t i = from; i < end && !is_covered; i++) {
+        const hak_huge_t *record = hak_huge_at(i);
+        is_covered = record->base != NULL &&
+                     address - (uintptr_t)record->base < hak_load_relaxed(&record->bytes);
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_covered;
 }
 
-/* Up to so many records are all visited. Beyond, only the record that the page map names is, unless
- * as many units as there are records name none. */
+/* Up to so many records are all looked at. Beyond, only the record that the page map names is,
+ * unless as many units as there are records name none. */
 enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
 
 bool hak_large_covers(const void *address) {
-    huge_cover_t cover = {(uintptr_t)address, false};
     uint32_t from = 0, end = hak_load_relaxed(&hak_huge_state.record_count);
     if (end > HUGE_WALK_MOST) {
         uint32_t steps = end, entry = entry_below(address, &steps), kind = entry & HAK_KIND_MASK;
         from = steps != 0 ? entry >> 8 : 0;
         end = steps != 0 ? from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT) : end;
     }
-    huge_visit(from, end, visit_cover, &cover);
-    return cover.is_covered || (HAK_HARDEN && hak_huge_quarantine_covers(address));
+    return huge_covers(from, end, (uintptr_t)address) ||
+           (HAK_HARDEN && hak_huge_quarantine_covers(address));
 }

@@ -198,10 +198,12 @@ static bool cache_put(huge_extent_t fresh) {
     return true;
 }
 
-void hak_huge_cache_visit(hak_huge_visit_t *visit, void *context) {
-    for (unsigned i = 0; i < hak_huge_cache.extent_count; i++) {
-        visit(hak_huge_extents[i].base, hak_huge_extents[i].bytes, true, context);
+bool hak_huge_cache_covers(uintptr_t address) {
+    bool is_covered = false;
+    for (unsigned i = 0; i < hak_huge_cache.extent_count && !is_covered; i++) {
+        is_covered = address - (uintptr_t)hak_huge_extents[i].base < hak_huge_extents[i].bytes;
     }
+    return is_covered;
 }
 
 /* --- the bound, under HAK_LOCK_HUGE ----------------------------------------------------------- */

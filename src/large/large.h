@@ -87,10 +87,6 @@ void hak_large_stats(hak_large_stats_t *stats);
  * is free. */
 size_t hak_large_unmappable(void);
 
-/* Called for every huge block and every cached mapping, in no order, with HAK_LOCK_HUGE held. */
-typedef void hak_huge_visit_t(char *base, size_t bytes, bool is_cached, void *context);
-void hak_large_visit(hak_huge_visit_t *visit, void *context);
-
 /* --- shared by the files of this folder ------------------------------------------------------ */
 HAK_INLINE void hak_large_reclaim(size_t bytes) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {

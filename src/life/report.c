@@ -29,7 +29,7 @@ enum {
 
 static uint64_t report_choice;         /* [init] 0: none */
 static uint64_t report_least_bytes;    /* [init] of the peak */
-static hak_observer_end_t *report_end; /* [init] NULL: none */
+static hak_observer_end_t *report_end; /* [init] */
 
 static void warn_of(const char *option, const char *message) {
     const char *value = hak_conf_text(option);
@@ -108,7 +108,7 @@ static HAK_COLD const char *observer_begin(void) {
                                         .file = hak_conf_text("report_file"),
                                         .program = hak_os_program()};
     const char *failure = begin(&order);
-    report_end = failure == NULL ? end : NULL;
+    report_end = end;
     return failure;
 }
 
@@ -124,7 +124,7 @@ static bool is_due(void) {
  * inside an operation, whose locks stay taken: then no report. */
 static void report_at_exit(void *unused) {
     (void)unused;
-    if (report_end == NULL || !is_due()) {
+    if (!is_due()) {
         return;
     }
     if (hak_lock_holds_none()) {
@@ -141,6 +141,7 @@ HAK_COLD void hak_life_report_begin(void) {
     const char *failure = observer_begin();
     if (failure != NULL) {
         hak_warn("report: none, as it needs " REPORT_LIBRARY ": %s", failure);
+        return;
     }
     (void)hak_libc_at_exit(report_at_exit, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #ifndef HAK_TEST_UNIT_LARGE_H
 #define HAK_TEST_UNIT_LARGE_H
 
-#include "large/large.h"
+#include "large/huge_record.h"
 #include "unit/span.h"
 
 /* In hardened builds the end of a huge block is its guard: the tests ask for so much less, so that
@@ -95,10 +95,12 @@ static inline void large_note(char *block) {
     large_left.block[large_left.count++] = block;
 }
 
-static inline void large_note_huge(char *base, size_t bytes, bool is_cached, void *unused) {
-    (void)bytes, (void)unused;
-    if (!is_cached) {
-        large_note(base);
+static inline void large_note_huge(void) {
+    for (uint32_t i = 0; i < hak_huge_state.record_count; i++) {
+        const hak_huge_t *record = hak_huge_at(i);
+        if (record->base != NULL && !record->is_vacant) {
+            large_note(record->base);
+        }
     }
 }
 
@@ -116,7 +118,7 @@ static inline void large_note_spans(hak_superslab_t *superslab, void *unused) {
 UNIT_AROUND(large_end) {
     hak_os_fault_clear();
     large_left.count = 0;
-    hak_large_visit(large_note_huge, NULL);
+    large_note_huge();
     hak_span_visit(large_note_spans, NULL);
     large_free_all(large_left.block, large_left.count);
     hak_large_trim(0);
