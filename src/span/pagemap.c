@@ -50,12 +50,34 @@ HAK_COLD bool hak_pagemap_prepare(const void *base, size_t bytes) {
     return true;
 }
 
+/* MAP-7: bit i % 64 of word j % 64 for part i of the leaf of root j. */
+enum { LEAF_PARTS = 64, LEAF_PART_BYTES = sizeof(hak_pagemap_leaf_t) / LEAF_PARTS };
+_Static_assert(sizeof(hak_pagemap_leaf_t) % LEAF_PARTS == 0, "parts cover a leaf");
+HAK_LOCKED_STATE uint64_t hak_pagemap_written[LEAF_PARTS]; /* [atomic] */
+
+static uint64_t parts_of(size_t offset, size_t bytes) {
+    size_t first = offset / LEAF_PART_BYTES, last = (offset + bytes - 1) / LEAF_PART_BYTES;
+    return hak_mask((unsigned)(last - first + 1)) << first;
+}
+
+/* Before the write itself: bytes of the leaf of this address. */
+static void pagemap_note(const void *address, size_t offset, size_t bytes) {
+    size_t root = (uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2;
+    uint64_t *written = &hak_pagemap_written[root % LEAF_PARTS], parts = parts_of(offset, bytes);
+    if ((hak_load_relaxed(written) & parts) != parts) {
+        hak_or_relaxed(written, parts);
+    }
+}
+
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
     uintptr_t origin = hak_pagemap_base();
     uint32_t *place = hak_pagemap_entry(origin, hak_pagemap_index(origin, base));
     size_t inside = (uint16_t)((uintptr_t)base >> HAK_UNIT_LOG2);
     size_t most = HAK_PAGEMAP_LEAF_UNITS - inside;
     size_t here = count < most ? count : most;
+    if (entry != 0) {
+        pagemap_note(base, inside * sizeof *place, here * sizeof *place);
+    }
     for (size_t i = 0; i < here; i++) {
         hak_store_relaxed(&place[i], entry);
     }
@@ -68,6 +90,10 @@ void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab) {
     unsigned index =
         (unsigned)((uintptr_t)base >> HAK_SUPERSLAB_LOG2) & (HAK_PAGEMAP_LEAF_SUPERSLABS - 1);
     hak_pagemap_leaf_t *leaf = hak_pagemap_leaf(hak_pagemap_base(), base);
+    size_t units = HAK_SUPERSLAB_UNITS * sizeof leaf->entry[0];
+    pagemap_note(base, index * units, units);
+    pagemap_note(base, offsetof(hak_pagemap_leaf_t, superslab) + index * sizeof superslab,
+                 sizeof superslab);
     hak_store_release(&leaf->superslab[index], superslab); /* pairs PAGEMAP-2 */
 }
 
@@ -80,49 +106,64 @@ static bool is_zero(const uint64_t *word, const uint64_t *end) {
     return word == end;
 }
 
-/* Whether the OS page holds nothing, and no thread can write to it before the locks are free: units
- * of superslabs are written to without them (MAP-6). */
-static bool page_is_unused(const hak_pagemap_leaf_t *leaf, const char *page, size_t bytes) {
-    size_t first = (size_t)(page - (const char *)leaf) / sizeof leaf->entry[0];
+/* The written parts of the OS page that stay: none if it holds nothing, and no thread can write to
+ * it before the locks are free. Units of superslabs are written to without them (MAP-6). */
+static uint64_t page_left(const hak_pagemap_leaf_t *leaf, const char *page, size_t bytes,
+                          uint64_t written) {
+    size_t offset = (size_t)(page - (const char *)leaf), first = offset / sizeof leaf->entry[0];
     size_t last = first + bytes / sizeof leaf->entry[0] - 1;
+    written &= parts_of(offset, bytes);
+    if (written == 0) {
+        return 0;
+    }
     for (size_t i = first / HAK_SUPERSLAB_UNITS;
          i <= last / HAK_SUPERSLAB_UNITS && i < HAK_PAGEMAP_LEAF_SUPERSLABS; i++) {
         if (hak_load_relaxed(&leaf->superslab[i]) != NULL) {
-            return false;
+            return written;
         }
     }
-    return is_zero((const uint64_t *)page, (const uint64_t *)(page + bytes));
+    return is_zero((const uint64_t *)page, (const uint64_t *)(page + bytes)) ? 0 : written;
 }
 
-static void leaf_purge(hak_pagemap_leaf_t *leaf) {
+/* Purges the OS pages that hold nothing, and returns the parts of the others. */
+static uint64_t leaf_purge(hak_pagemap_leaf_t *leaf, uint64_t written) {
     size_t bytes = hak_os_page_bytes();
     char *page = (char *)hak_align_up((uintptr_t)leaf, bytes);
     const char *end = (const char *)hak_align_down((uintptr_t)(leaf + 1), bytes);
-    while (page < end) {
+    uint64_t left = 0;
+    for (; page < end; page += bytes) {
         char *from = page;
-        while (page < end && page_is_unused(leaf, page, bytes)) {
+        uint64_t here = 0;
+        while (page < end && (here = page_left(leaf, page, bytes, written)) == 0) {
             page += bytes;
         }
         if (page != from) {
             hak_os_purge(from, (size_t)(page - from));
-        } else {
-            page += bytes;
         }
+        left |= here;
     }
+    return left;
+}
+
+static uint64_t root_purge(uintptr_t distance, uint64_t written) {
+    hak_lock_acquire(HAK_LOCK_GUARD);
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    void *leaf = hak_pagemap_entry(hak_pagemap_base(), distance);
+    uint64_t left = leaf_purge(leaf, written);
+    hak_lock_release(HAK_LOCK_SPAN);
+    hak_lock_release(HAK_LOCK_HUGE);
+    hak_lock_release(HAK_LOCK_GUARD);
+    return left;
 }
 
 void hak_pagemap_trim(void) {
-    uintptr_t base = hak_pagemap_base();
-    for (size_t i = 0; i < HAK_PAGEMAP_ROOTS; i++) {
-        uintptr_t distance = hak_load_acquire(&hak_pagemap.root[i]); /* pairs PAGEMAP-1 */
-        if (distance != 0) {
-            hak_lock_acquire(HAK_LOCK_GUARD);
-            hak_lock_acquire(HAK_LOCK_HUGE);
-            hak_lock_acquire(HAK_LOCK_SPAN);
-            leaf_purge((hak_pagemap_leaf_t *)hak_pagemap_entry(base, distance));
-            hak_lock_release(HAK_LOCK_SPAN);
-            hak_lock_release(HAK_LOCK_HUGE);
-            hak_lock_release(HAK_LOCK_GUARD);
+    for (size_t i = 0; i < LEAF_PARTS; i++) {
+        uint64_t written = hak_swap_relaxed(&hak_pagemap_written[i], 0), left = 0;
+        for (size_t root = i; written != 0 && root < HAK_PAGEMAP_ROOTS; root += LEAF_PARTS) {
+            uintptr_t distance = hak_load_acquire(&hak_pagemap.root[root]); /* pairs PAGEMAP-1 */
+            left |= distance != 0 ? root_purge(distance, written) : 0;
         }
+        hak_or_relaxed(&hak_pagemap_written[i], left);
     }
 }

@@ -24,7 +24,10 @@
  *          in one register: the size-class table before it, the tcache, leaves and root after.
  *   MAP-6  The entry of a unit outside superslabs changes only under HAK_LOCK_HUGE, or under
  *          HAK_LOCK_GUARD, the superslab of an address only under HAK_LOCK_SPAN. So a holder of all
- *          three may purge an OS page of a leaf that reads as zero and maps no superslab. */
+ *          three may purge an OS page of a leaf that reads as zero and maps no superslab.
+ *   MAP-7  Before a part of a leaf is written to, `hak_pagemap_written` says so, for all leaves
+ *          whose roots share a word, under the locks of MAP-6 (those for a superslab's units when
+ *          it comes). So a trim reads, and makes resident, no part that nobody wrote to. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 
@@ -137,7 +140,7 @@ bool hak_pagemap_prepare(const void *base, size_t bytes);
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry);
 void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab);
 
-/* Purges OS pages of leaves whose entries are all 0. */
+/* Purges OS pages of leaves whose entries are all 0, without a look at those never written to. */
 HAK_COLD void hak_pagemap_trim(void);
 
 #endif

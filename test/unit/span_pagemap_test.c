@@ -3,6 +3,8 @@
  * The page map alone: entries of addresses nothing is mapped at. */
 #include "unit/span.h"
 
+#include <sys/resource.h>
+
 static uint32_t entry_at(uint64_t address) {
     return hak_pagemap_get(hak_pagemap_base(), (const void *)(uintptr_t)address);
 }
@@ -209,4 +211,27 @@ UNIT_TEST(trim_leaves_entries_of_a_superslab_alone) {
     if (!unit_is_emulated()) {
         assert_int_equal(hak_os_resident(first, page), 0);
     }
+}
+
+static long minor_faults(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+/* 400 GiB of addresses that were prepared, as of a large mapping that is not used yet. Reading a
+ * page of a leaf is a page fault. MAP-7 */
+UNIT_TEST(trim_reads_no_part_that_nobody_wrote_to) {
+    enum { LEAVES = 100 };
+    const uint64_t address = 0x520000000000ull;
+    char *base = (char *)(uintptr_t)address;
+    assert_true(hak_pagemap_prepare(base, (size_t)LEAVES << HAK_PAGEMAP_LEAF_LOG2));
+    hak_pagemap_set(base, 1, 0x4200);
+    hak_pagemap_trim();
+    long before = minor_faults();
+    hak_pagemap_trim();
+    assert_true(unit_is_emulated() || minor_faults() - before < LEAVES);
+    assert_int_equal(entry_at(address), 0x4200);
+    hak_pagemap_set(base, 1, 0);
+    hak_pagemap_trim();
 }
