@@ -8,7 +8,7 @@ set -eu
 copy="$work/fresh copy"
 mkdir "$copy"
 cd "$HAKMEM_SOURCE"
-cp -R CMakeLists.txt CMakePresets.json LICENSE README.md bench cmake docs hakmem include observe src test tools "$copy/"
+cp -R CMakeLists.txt CMakePresets.json LICENSE README.md bench cmake docs hakmem include observe src tcmalloc test tools "$copy/"
 sed -i 's/^set(HAK_OPTIMIZE -O2 -g)$/set(HAK_OPTIMIZE -O1)/' "$copy/CMakeLists.txt" # it is built five times
 grep -q 'HAK_OPTIMIZE -O1' "$copy/CMakeLists.txt" || fail "CMakeLists.txt chooses -O2 elsewhere"
 mkdir "$work/elsewhere"

@@ -72,15 +72,19 @@ def build(machine: str = stage.MACHINE, is_musl: bool = False) -> Path:
         musl = library / "hakmem" / "musl" / stage.soname()
         if not musl.exists():
             raise stage.PackageError("build/musl has no library: ./hakmem build musl")
-        shutil.copy2(musl, library / stage.soname(), follow_symlinks=False)
+        for name in ("libhakmem", "libhakmem-observe"):
+            (library / stage.soname(name)).unlink()
+            shutil.copy2(musl.parent / stage.soname(name), library / stage.soname(name))
         for flavour in ("hardened", "musl"):
             shutil.rmtree(library / "hakmem" / flavour)
     else:
         shutil.rmtree(library / "hakmem" / "musl", ignore_errors=True)
-        library_file = library / stage.soname()
-        real = library_file.resolve()
-        library_file.unlink()
-        real.rename(library_file)
+    for name in ("libhakmem", "libhakmem-observe"):  # a wheel has no links
+        link = library / stage.soname(name)
+        if link.is_symlink():
+            real = link.resolve()
+            link.unlink()
+            real.rename(link)
     name, files = tag(whole, is_musl, machine), {}
     info = f"hakmem-{stage.version()}.dist-info"
     for path in sorted((stage.PACKAGING / "python" / "hakmem").glob("*.py*")):

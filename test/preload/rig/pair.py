@@ -115,6 +115,8 @@ def private_copy(lib, base):
     copy = folder / lib.name
     shutil.copyfile(lib, copy)
     copy.chmod(0o755)
+    for observer in lib.parent.glob("libhakmem-observe.so.?"):  # what the option report loads
+        shutil.copyfile(observer, folder / observer.name)
     return copy
 
 
