@@ -22,7 +22,7 @@ typedef struct cache_view {
 } cache_view_t;
 
 static bool view_quarantine(obs_image_t *image, cache_view_t *view) {
-    obs_quarantine_t quarantine;
+    static obs_quarantine_t quarantine; /* as large as small stacks */
     memset(view->quarantine, 0, sizeof view->quarantine);
     if (view->tcache.quarantine == 0) {
         return true;

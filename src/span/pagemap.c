@@ -106,41 +106,38 @@ static bool is_zero(const uint64_t *word, const uint64_t *end) {
     return word == end;
 }
 
-/* The written parts of the OS page that stay: none if it holds nothing, and no thread can write to
- * it before the locks are free. Units of superslabs are written to without them (MAP-6). */
-static uint64_t page_left(const hak_pagemap_leaf_t *leaf, const char *page, size_t bytes,
-                          uint64_t written) {
-    size_t offset = (size_t)(page - (const char *)leaf), first = offset / sizeof leaf->entry[0];
+/* Whether the OS page holds nothing, and no thread can write to it before the locks are free: units
+ * of superslabs are written to without them (MAP-6). */
+static bool page_is_unused(const hak_pagemap_leaf_t *leaf, const char *page, size_t bytes) {
+    size_t first = (size_t)(page - (const char *)leaf) / sizeof leaf->entry[0];
     size_t last = first + bytes / sizeof leaf->entry[0] - 1;
-    written &= parts_of(offset, bytes);
-    if (written == 0) {
-        return 0;
-    }
     for (size_t i = first / HAK_SUPERSLAB_UNITS;
          i <= last / HAK_SUPERSLAB_UNITS && i < HAK_PAGEMAP_LEAF_SUPERSLABS; i++) {
         if (hak_load_relaxed(&leaf->superslab[i]) != NULL) {
-            return written;
+            return false;
         }
     }
-    return is_zero((const uint64_t *)page, (const uint64_t *)(page + bytes)) ? 0 : written;
+    return is_zero((const uint64_t *)page, (const uint64_t *)(page + bytes));
 }
 
-/* Purges the OS pages that hold nothing, and returns the parts of the others. */
+/* Purges the OS pages that hold nothing, of those with these parts, and returns the parts of the
+ * others. The rest of the leaf may be what another trim looks at. */
 static uint64_t leaf_purge(hak_pagemap_leaf_t *leaf, uint64_t written) {
     size_t bytes = hak_os_page_bytes();
     char *page = (char *)hak_align_up((uintptr_t)leaf, bytes);
     const char *end = (const char *)hak_align_down((uintptr_t)(leaf + 1), bytes);
-    uint64_t left = 0;
+    uint64_t left = 0, here = 0;
     for (; page < end; page += bytes) {
         char *from = page;
-        uint64_t here = 0;
-        while (page < end && (here = page_left(leaf, page, bytes, written)) == 0) {
+        while (page < end &&
+               (here = written & parts_of((size_t)(page - (char *)leaf), bytes)) != 0 &&
+               page_is_unused(leaf, page, bytes)) {
             page += bytes;
         }
         if (page != from) {
             hak_os_purge(from, (size_t)(page - from));
         }
-        left |= here;
+        left |= page < end ? here : 0;
     }
     return left;
 }

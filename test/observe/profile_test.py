@@ -52,9 +52,13 @@ def fields(data):
     return found
 
 
-def pprof_of(packed):
-    assert packed[:2] == b"\x1f\x8b", packed[:16]
-    return [field for field in fields(gzip.decompress(packed)) if field[0] not in PPROF_TIMES]
+HAS_ZLIB = os.environ["HAKMEM_HAS_ZLIB"] == "1"
+
+
+def pprof_of(document):
+    """In gzip where the observer has zlib."""
+    assert (document[:2] == b"\x1f\x8b") == HAS_ZLIB, document[:16]
+    return [field for field in fields(gzip.decompress(document) if HAS_ZLIB else document) if field[0] not in PPROF_TIMES]
 
 
 def same(inside, outside):

@@ -201,9 +201,10 @@ def main():
         execute(observer, program)
         bad(observer, program)
         sandboxed(observer, program)
-    with told(path, "force_libc:1") as program:
-        status, _, error = observe(observer, "tell", program.pid, "trim")
-        assert status == 1 and "refuses: " in error, error
+    if os.environ.get("HAKMEM_FLAVOUR") != "musl":  # whose malloc has no second name
+        with told(path, "force_libc:1") as program:
+            status, _, error = observe(observer, "tell", program.pid, "trim")
+            assert status == 1 and "refuses: " in error, error
     print(json.dumps({"tellers": TELLERS}))
     return 0
 
