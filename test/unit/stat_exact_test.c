@@ -111,6 +111,9 @@ static void see_threads(void) {
 
 static void expect_threads(unsigned least) {
     uint64_t cached = 0, attached = 0;
+    if (unit_is_emulated()) {
+        return; /* its files are not those of the kernel, which the observer reads */
+    }
     see_threads();
     assert_non_null(obs_threads.thread);
     for (size_t i = 0; i < obs_threads.count; i++) {
@@ -125,6 +128,9 @@ static void expect_threads(unsigned least) {
 
 /* The core and the observer make the same figures, but for those that only the observer has. */
 static void expect_seen(void) {
+    if (unit_is_emulated()) {
+        return;
+    }
     see_threads();
     seen.keep_units_ms = seen.keep_huge_ms = 0;
     seen.keep_units_saves_bytes = seen.keep_huge_saves_bytes = 0;
@@ -212,7 +218,9 @@ UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     static void *block[GIVEN];
     const hak_class_stats_t *s = &shot.sc[SC_64];
     pthread_t thread;
-    hak_free(hak_malloc(1)); /* this thread has a cache */
+    hak_os_fault_stop_clock();
+    hak_free(hak_malloc(1));                        /* this thread has a cache */
+    hak_tcache_self(hak_pagemap_base())->ticks = 0; /* no event merges what is on its way */
     hak_collect_thread();
     pthread_barrier_init(&pair, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
@@ -235,6 +243,7 @@ UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     hak_owner_collect();
     hak_stat_collect(&shot);
     assert_int_equal(s->live + s->remote, 0);
+    hak_os_fault_clear();
 }
 
 /* Hardened: the thread has a second cache, for types without pointers. */
