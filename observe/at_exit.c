@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report at exit (option report): life/report.c loads this library, and calls these two. Many
- * programs, all GNU coreutils among them, close standard error before they end: then the report
- * goes to a copy of it, unless the program closed that, too. */
+ * What the allocator calls of this library, which it loads (life/observer.c): the report at exit
+ * (option report), and jemalloc's prof.dump. Many programs, all GNU coreutils among them, close
+ * standard error before they end: then the report goes to a copy of it, unless the program closed
+ * that, too. */
 #include "library.h"
 
 #include "base/observer.h"
@@ -126,4 +127,23 @@ void hak_observer_end(void) {
         obs_warn("report: none: %s", error);
     }
     obs_report_drop(&page);
+}
+
+bool hak_observer_dump(const char *path) {
+    obs_page_t page;
+    const char *error = obs_report_make(&page, OBS_HEAP_V2, OBS_TEXT);
+    int fd = error == NULL ? obs_file_create(path) : -1;
+    if (error == NULL && fd < 0) {
+        error = "no file of this user can be written there";
+    } else if (error == NULL && !obs_file_write_calmly(fd, page.data, page.length)) {
+        error = "its end is missing: no room, or no reader";
+    }
+    if (fd >= 0) {
+        hak_syscall(SYS_close, fd);
+    }
+    if (error != NULL) {
+        obs_warn("heap profile: %m: %s", path, strnlen(path, SHOWN_BYTES), error);
+    }
+    obs_report_drop(&page);
+    return error == NULL;
 }

@@ -16,6 +16,7 @@ typedef enum obs_verb {
     OBS_PROFILE, /* the heap profile: docs/schema/profile.schema.json */
     OBS_LEAKS,   /* what is still allocated, by call site */
     OBS_HEAP,    /* the profile as text for pprof */
+    OBS_HEAP_V2, /* for jeprof */
 } obs_verb_t;
 
 typedef enum obs_form { OBS_TEXT, OBS_JSON, OBS_METRICS } obs_form_t;

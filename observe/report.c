@@ -17,8 +17,10 @@ void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_
         (void)obs_write_profile_json(image, sink);
         return;
     }
-    if (verb == OBS_LEAKS || verb == OBS_HEAP) {
-        (void)obs_write_profile(image, sink, verb == OBS_LEAKS ? obs_write_leaks : obs_write_heap);
+    if (verb >= OBS_LEAKS) {
+        static obs_write_profile_t *const profiles[] = {obs_write_leaks, obs_write_heap,
+                                                        obs_write_heap_v2};
+        (void)obs_write_profile(image, sink, profiles[verb - OBS_LEAKS]);
         return;
     }
     if (verb != OBS_MAP) {

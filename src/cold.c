@@ -43,8 +43,11 @@
 #include "compat/control.c"
 #include "compat/mallocx.c"
 #include "compat/names.c"
+#include "compat/numbers.c"
 #include "compat/packed.c"
 #include "compat/print.c"
+#include "compat/prof.c"
+#include "compat/thread.c"
 #include "compat/usage.c"
 
 #include "api/dlopen.c"

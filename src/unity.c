@@ -59,6 +59,7 @@
 #include "life/fork.c"
 #include "life/init.c"
 #include "life/mailbox.c"
+#include "life/observer.c"
 #if HAK_REPORT
 #include "life/report.c"
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two functions of the observer's library (observe/at_exit.c), by which the option report works. A
- * program may have it linked in; else it is loaded. */
+ * Functions of the observer's library (observe/at_exit.c), by which the option report and
+ * jemalloc's prof.dump work. A program may have it linked in; else it is loaded (life/observer.c).
+ */
 #ifndef HAK_BASE_OBSERVER_H
 #define HAK_BASE_OBSERVER_H
 
 #include "base/compiler.h"
+#include "base/version.h"
 #include "base/words.h"
 
 typedef struct hak_observer_order {
@@ -19,9 +21,14 @@ typedef struct hak_observer_order {
 typedef const char *hak_observer_begin_t(const hak_observer_order_t *order);
 /* At exit, in a thread that holds no lock of the heap: writes the report. */
 typedef void hak_observer_end_t(void);
+/* Writes the heap profile to a file, as jemalloc does. false: a line says why not. */
+typedef bool hak_observer_dump_t(const char *path);
 
 #define HAK_OBSERVER_SYMBOL __attribute__((visibility("default"), weak))
 extern HAK_OBSERVER_SYMBOL hak_observer_begin_t hak_observer_begin;
 extern HAK_OBSERVER_SYMBOL hak_observer_end_t hak_observer_end;
+extern HAK_OBSERVER_SYMBOL hak_observer_dump_t hak_observer_dump;
+
+#define HAK_OBSERVER_LIBRARY "libhakmem-observe.so." HAK_VERSION_STRING_OF(HAK_VERSION_MAJOR)
 
 #endif

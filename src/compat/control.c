@@ -6,6 +6,9 @@
 #include "base/bits.h"
 #include "base/knobs.h"
 #include "compat/names.h"
+#include "compat/numbers.h"
+#include "compat/prof.h"
+#include "compat/thread.h"
 #include "conf/conf.h"
 #include "front/event.h"
 #include "front/fast.h"
@@ -17,7 +20,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { ARENAS_MOST = 4095, TCACHES = 4094, NAMES_MOST = 256 };
+enum { NAMES_MOST = 256 };
 _Static_assert(HAK_COMPAT_DECAY_MS * 1000000ull == 400u * 1000 * 1000, "HAK_WINDOW_NS");
 
 typedef struct control_call {
@@ -29,12 +32,10 @@ typedef struct control_call {
     size_t newlen;
 } control_call_t;
 
-static HAK_LARGE_STATE(4) uint64_t control_tcaches[(TCACHES + 63) / 64]; /* [atomic] bit: made */
-static HAK_LARGE_STATE(4) hak_compat_figures_t control_figures;          /* [atomic] */
-static HAK_LARGE_STATE(4) bool control_ignored[NAMES_MOST]; /* [atomic] made, without effect */
-static uint64_t control_epoch;                              /* [atomic] 0: no figures yet */
-static uint32_t control_arenas = 1;                         /* [atomic] */
-static int64_t control_decay_ms = HAK_COMPAT_DECAY_MS;      /* [atomic] */
+static HAK_LARGE_STATE(4) hak_compat_figures_t control_figures; /* [atomic] */
+static HAK_LARGE_STATE(4) bool control_ignored[NAMES_MOST];     /* [atomic] made, without effect */
+static uint64_t control_epoch;                                  /* [atomic] 0: no figures yet */
+static int64_t control_decay_ms = HAK_COMPAT_DECAY_MS;          /* [atomic] */
 static HAK_TLS struct {
     uint16_t arena;
     bool has_no_tcache;
@@ -51,49 +52,6 @@ const char *hak_compat_ignored(unsigned *at) {
         }
     }
     return NULL;
-}
-
-/* --- arenas and caches ------------------------------------------------------------------------ */
-
-bool hak_compat_is_arena(size_t arena) {
-    return arena < hak_load_relaxed(&control_arenas);
-}
-
-bool hak_compat_is_arena_name(size_t arena) {
-    return arena <= hak_load_relaxed(&control_arenas) || arena == MALLCTL_ARENAS_ALL ||
-           arena == MALLCTL_ARENAS_DESTROYED;
-}
-
-/* The arena that has all blocks, or all arenas. */
-static bool is_heap(size_t arena) {
-    return arena == 0 || arena == MALLCTL_ARENAS_ALL || arena == hak_load_relaxed(&control_arenas);
-}
-
-static int arena_create(uint64_t *value) {
-    uint32_t arena = hak_load_relaxed(&control_arenas);
-    do {
-        if (arena >= ARENAS_MOST) {
-            return EAGAIN;
-        }
-    } while (!hak_cas_relaxed(&control_arenas, &arena, arena + 1));
-    *value = arena;
-    return 0;
-}
-
-bool hak_compat_is_tcache(unsigned tcache) {
-    return tcache < TCACHES && (hak_load_relaxed(&control_tcaches[tcache / 64]) >> tcache % 64 & 1);
-}
-
-static int tcache_create(uint64_t *value) {
-    for (unsigned i = 0; i < TCACHES; i++) {
-        uint64_t bit = 1ull << i % 64;
-        if (!hak_compat_is_tcache(i) &&
-            (hak_or_relaxed(&control_tcaches[i / 64], bit) & bit) == 0) {
-            *value = i;
-            return 0;
-        }
-    }
-    return EAGAIN;
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
@@ -202,7 +160,9 @@ static uint64_t bin_value(const control_call_t *call) {
         return call->row->kind == HAK_JE_BIN_SIZE ? bytes : bytes * hak_bin_regions(bin);
     }
     const uint64_t *figure = &hak_compat_figures()->bin[bin].curregs;
-    return is_heap(call->number[0]) ? word_of(figure + (call->row->kind - HAK_JE_CURREGS)) : 0;
+    return hak_compat_is_heap(call->number[0])
+               ? word_of(figure + (call->row->kind - HAK_JE_CURREGS))
+               : 0;
 }
 
 /* The arena of the block that *newp names; an error if it is none of ours. */
@@ -216,7 +176,24 @@ static int lookup(const control_call_t *call) {
 static uint64_t figure_value(const control_call_t *call) {
     bool is_of_arena = strchr(call->row->name, '#') != NULL;
     const char *figures = (const char *)hak_compat_figures();
-    return is_of_arena && !is_heap(call->number[0]) ? 0 : word_of(figures + call->row->value);
+    return is_of_arena && !hak_compat_is_heap(call->number[0])
+               ? 0
+               : word_of(figures + call->row->value);
+}
+
+static uint64_t tally_value(unsigned kind) {
+    const hak_tally_t *tally = hak_compat_tally(is_outside());
+    bool is_freed = kind == HAK_JE_DEALLOCATED || kind == HAK_JE_DEALLOCATEDP;
+    const uint64_t *figure = is_freed ? &tally->deallocated : &tally->allocated;
+    return kind >= HAK_JE_ALLOCATEDP ? (uintptr_t)figure : *figure;
+}
+
+static uint64_t other_value(const control_call_t *call) {
+    unsigned kind = call->row->kind;
+    return kind >= HAK_JE_PROF_ACTIVE ? hak_compat_prof_read(kind)
+           : kind >= HAK_JE_ALLOCATED ? tally_value(kind)
+           : kind >= HAK_JE_BIN_SIZE  ? bin_value(call)
+                                      : (uint64_t)call->row->value;
 }
 
 static int value_read(const control_call_t *call, uint64_t *value) {
@@ -246,9 +223,9 @@ static int value_read(const control_call_t *call, uint64_t *value) {
         *value = !compat_thread.has_no_tcache;
         break;
     case HAK_JE_TCACHE_CREATE:
-        return tcache_create(value);
+        return hak_compat_tcache_create(value);
     case HAK_JE_CREATE:
-        return arena_create(value);
+        return hak_compat_arena_create(value);
     case HAK_JE_LOOKUP:
         return lookup(call);
     case HAK_JE_PAGE:
@@ -256,7 +233,7 @@ static int value_read(const control_call_t *call, uint64_t *value) {
         *value = hak_os_page_bytes();
         break;
     case HAK_JE_NARENAS:
-        *value = hak_load_relaxed(&control_arenas);
+        *value = hak_compat_arenas();
         break;
     case HAK_JE_DECAY:
         *value = (uint64_t)hak_load_relaxed(&control_decay_ms);
@@ -270,7 +247,7 @@ static int value_read(const control_call_t *call, uint64_t *value) {
         *value = hak_lextent_bytes((unsigned)call->number[0]);
         break;
     default:
-        *value = call->row->kind >= HAK_JE_BIN_SIZE ? bin_value(call) : (uint64_t)call->row->value;
+        *value = other_value(call);
     }
     return 0;
 }
@@ -297,12 +274,12 @@ static int tcache_enabled_set(const hak_je_row_t *row, bool is_enabled) {
 }
 
 static int tcache_number_end(uint64_t tcache, bool is_destroyed) {
-    if (tcache >= TCACHES || !hak_compat_is_tcache((unsigned)tcache)) {
+    if (tcache > UINT32_MAX || !hak_compat_is_tcache((unsigned)tcache)) {
         return EFAULT;
     }
     int error = flush();
     if (error == 0 && is_destroyed) {
-        (void)hak_and_relaxed(&control_tcaches[tcache / 64], ~(1ull << tcache % 64));
+        hak_compat_tcache_end((unsigned)tcache);
     }
     return error;
 }
@@ -310,6 +287,10 @@ static int tcache_number_end(uint64_t tcache, bool is_destroyed) {
 /* Acts, with the new value where the row has one. */
 static int value_change(const control_call_t *call, uint64_t value) {
     const hak_je_row_t *row = call->row;
+    if (row->kind >= HAK_JE_PROF_ACTIVE) {
+        return is_outside() ? hak_compat_prof_change(row->kind, call->newp != NULL ? &value : NULL)
+                            : EAGAIN;
+    }
     switch ((hak_je_kind_t)row->kind) {
     case HAK_JE_KIND_SETTING:
         ignore(row);
@@ -403,7 +384,7 @@ static int control(const control_call_t *call) {
     const hak_je_row_t *row = call->row;
     bool has_pointer = row->kind == HAK_JE_CREATE || row->kind == HAK_JE_LOOKUP;
     uint64_t new_value = 0, old = 0;
-    if (row->kind >= HAK_JE_QUERY) {
+    if (row->kind == HAK_JE_QUERY || row->kind == HAK_JE_BATCH_QUERY) {
         return query(call);
     }
     int error = call_check(call, has_pointer ? sizeof(void *) : row->bytes);
@@ -418,7 +399,7 @@ static int control(const control_call_t *call) {
         error = value_read(call, &old);
         error = error == 0 ? put_old(call, old) : error;
     }
-    bool acts = call->newp != NULL || row->access == HAK_JE_N;
+    bool acts = call->newp != NULL || row->access == HAK_JE_N || row->kind >= HAK_JE_PROF_DUMP;
     return error == 0 && acts ? value_change(call, new_value) : error;
 }
 

@@ -8,11 +8,7 @@
 
 #define HAK_COMPAT_VERSION "5.3.0-0-hakmem-" HAK_VERSION_TEXT
 
-/* Whether an arena has that number; in names one more stands for all, as does 4096. */
-bool hak_compat_is_arena(size_t arena);
-bool hak_compat_is_arena_name(size_t arena);
-bool hak_compat_is_tcache(unsigned tcache); /* of tcache.create */
-enum { HAK_COMPAT_DECAY_MS = 400 };         /* HAK_WINDOW_NS */
+enum { HAK_COMPAT_DECAY_MS = 400 }; /* HAK_WINDOW_NS */
 /* The figures of the last epoch; the first if there was none. */
 const hak_compat_figures_t *hak_compat_figures(void);
 /* The next setting, from the row *at on, that was made and has no effect; NULL: none. */

@@ -2,7 +2,7 @@
  *
  * mallocx and its kin: the family's functions by flags. Cold: the family itself has hit paths. */
 #include "base/bits.h"
-#include "compat/control.h"
+#include "compat/numbers.h"
 #include "compat/packed.h"
 #include "front/fast.h"
 #include "large/large.h"

@@ -3,6 +3,7 @@
 #include "compat/names.h"
 #include "base/fmt.h"
 #include "compat/control.h"
+#include "compat/numbers.h"
 
 #include <errno.h>
 #include <string.h>

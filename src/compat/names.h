@@ -52,7 +52,16 @@ typedef enum hak_je_kind {
     HAK_JE_CURSLABS,
     HAK_JE_NONFULL,
     HAK_JE_QUERY,
-    HAK_JE_BATCH_QUERY
+    HAK_JE_BATCH_QUERY,
+    HAK_JE_ALLOCATED, /* thread.c: the figure, and its address */
+    HAK_JE_DEALLOCATED,
+    HAK_JE_ALLOCATEDP,
+    HAK_JE_DEALLOCATEDP,
+    HAK_JE_PROF_ACTIVE, /* prof.c */
+    HAK_JE_PROF_LG_SAMPLE,
+    HAK_JE_PROF_PREFIX,
+    HAK_JE_PROF_DUMP, /* the last two act without a new value, too */
+    HAK_JE_PROF_RESET
 } hak_je_kind_t;
 
 /* No pointers: the dynamic linker would have to write the table. */

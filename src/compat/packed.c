@@ -30,6 +30,7 @@ void *hak_compat_take(unsigned sc) {
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_blocks_t blocks = hak_slab_take_packed(owner, sc, below);
     hak_owner_unlock(owner);
+    tcache->taken_bytes += (uint64_t)blocks.count * hak_sc_info[sc].bytes;
     if (blocks.stride != 0) {
         hak_span_touch(blocks.head);
     }
@@ -71,6 +72,7 @@ void hak_compat_give(void *block) {
     hak_event_tick(tcache, false);
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     bool is_home = hak_load_relaxed(&slab->owner) == owner;
+    tcache->given_bytes += hak_sc_info[slab->sc].bytes;
     if (is_home) {
         give_home(owner, slab, block);
     }

@@ -247,6 +247,7 @@ void *hak_tcache_flush_blocks(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bl
     messages_t messages;
     messages.used = 0;
     messages.sc = sc;
+    tcache->given_bytes += (uint64_t)blocks.count * hak_sc_info[sc].bytes;
     hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;
     void *rest = HAK_LIKELY(hak_sc_info[sc].units == 1)
                      ? flush_each(tcache, sc, blocks, held, &messages, true)

@@ -87,6 +87,7 @@ static HAK_COLD void free_foreign(void *block) {
 static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t entry) {
     if (!hak_tcache_is_empty(tcache)) {
         hak_single_writer_add(&tcache->counters.large_free, 1);
+        tcache->given_bytes += hak_large_usable(block, entry);
         hak_event_tick(tcache, false);
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_large_count) != 0)) {
@@ -109,6 +110,7 @@ static HAK_COLD void free_as_message(hak_tcache_t *tcache, unsigned sc, hak_slab
     if (has_tcache) {
         hak_bin_counters_t *counters = &hak_bin_side(tcache, sc)->counters;
         hak_single_writer_add(&counters->remote_out, 1);
+        tcache->given_bytes += hak_sc_info[sc].bytes;
         if (counters->remote_out % FREES_BEFORE_BIN == 0) {
             hak_tcache_change(tcache, 1);
             hak_bin_begin(tcache, sc);

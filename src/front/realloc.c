@@ -151,7 +151,12 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     }
     bool is_guarded = (entry & HAK_KIND_MASK) == HAK_KIND_GUARD;
     void *moved = is_guarded ? NULL : resize_large(block, entry, size);
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (moved != NULL) {
+        if (!hak_tcache_is_empty(tcache)) {
+            tcache->given_bytes += usable;
+            tcache->taken_bytes += hak_align_up(size, HAK_UNIT_BYTES);
+        }
         hak_wanted_serve();
         return moved;
     }

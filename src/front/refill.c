@@ -52,6 +52,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_t *owner = hak_tcache_lock_home(tcache);
     hak_blocks_t blocks = hak_slab_refill(owner, sc, want);
     hak_owner_unlock(owner);
+    tcache->taken_bytes += (uint64_t)blocks.count * hak_sc_info[sc].bytes;
     if (blocks.stride != 0) {
         hak_span_touch(blocks.head); /* before a purge finds its neighbours */
     }
@@ -96,6 +97,7 @@ static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *re
         return NULL;
     }
     hak_single_writer_add(&tcache->counters.large_alloc, 1);
+    tcache->taken_bytes += hak_align_up(request->bytes, HAK_UNIT_BYTES);
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
         hak_profile_table.large(tcache, block, request->bytes);

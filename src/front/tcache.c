@@ -170,6 +170,10 @@ static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is
         tcache_set_home(tcache, arrival->home);
         tcache->second = NULL;
         tcache->initial_bytes = arrival->initial_bytes;
+        tcache->taken_bytes = tcache->given_bytes = 0;
+        if (tcache->tally != NULL) {
+            *tcache->tally = (hak_tally_t){0};
+        }
     }
     tcache->thread_id = arrival->thread_id;
     tcache->thread = arrival->thread;

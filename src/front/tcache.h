@@ -65,6 +65,12 @@ typedef struct hak_bin_side {
 
 enum { HAK_SIDES_NEAR = 19 }; /* classes up to 896 bytes */
 
+/* What a thread allocated and freed, as told when it asked last (compat/thread.c), and what that
+ * followed from: the tcache's taken and given bytes, and bytes of blocks in its bins. */
+typedef struct hak_tally {
+    uint64_t allocated, deallocated, taken, given, cached;
+} hak_tally_t;
+
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t none; /* [const] TCACHE-9 */
     hak_bin_t bin[HAK_SC_COUNT];     /* [thread] TCACHE-6 */
@@ -96,6 +102,9 @@ struct hak_tcache {
     hak_slab_t *sending;               /* [atomic] of the message on its way; NULL: none */
     uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
     uint32_t clear_most;    /* [thread] hardened builds: bytes of blocks cleared as a whole */
+    uint64_t taken_bytes;   /* [thread] of blocks that slabs gave to its bins, and large ones */
+    uint64_t given_bytes;   /* [thread] of those that its bins gave back, and large ones */
+    hak_tally_t *tally;     /* [thread] NULL: it was never asked for */
     hak_bin_side_t side[HAK_SIDES_NEAR];
     /* [const] TCACHE-9. The processor fetches lines in pairs: next is another's bin */
     HAK_LINE_ALIGNED hak_bin_t others[(HAK_KIND_MASK + 1 - HAK_KIND_LARGE) / HAK_KIND_PER_CLASS];

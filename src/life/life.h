@@ -20,6 +20,9 @@ void hak_life_scavenger_after_fork(void);
 /* The report at exit: part of process start, and of program start, when the C library is up. */
 void hak_life_report_init(void);
 void hak_life_report_begin(void);
+/* A function of the observer's library, by its name; where it is linked in, `linked`. NULL: neither
+ * that, nor can it be loaded. May allocate. */
+void *hak_life_observer(void *linked, const char *name);
 /* An event: does what a letter in the mailbox asks (base/mailbox.h). */
 void hak_life_mail(hak_tcache_t *tcache);
 /* In the child of a fork: a letter was for its parent. */

@@ -18,14 +18,8 @@
 
 #include <string.h>
 
-enum { REPORT_PROFILE = 6 }; /* from this choice on reports are of the heap profile */
-enum { REPORT_OPEN = 2 };    /* RTLD_NOW */
-enum {
-    REPORT_SHOWN_BYTES = 256, /* in a warning */
-    REPORT_PATH_BYTES = 4096
-};
-
-#define REPORT_LIBRARY "libhakmem-observe.so." HAK_VERSION_STRING_OF(HAK_VERSION_MAJOR)
+enum { REPORT_PROFILE = 6 };       /* from this choice on reports are of the heap profile */
+enum { REPORT_SHOWN_BYTES = 256 }; /* in a warning */
 
 static uint64_t report_choice;         /* [init] 0: none */
 static uint64_t report_least_bytes;    /* [init] of the peak */
@@ -66,40 +60,12 @@ HAK_COLD void hak_life_report_init(void) {
     }
 }
 
-/* --- the observer ----------------------------------------------------------------------------- */
-
-/* Its file lies beside ours, two folders above a variant of ours, or where libraries are looked
- * for. NULL: in none of them, or this program cannot load any. */
-static HAK_COLD void *observer_load(void) {
-    static const char *const folders[] = {"", "../../"};
-    void *(*open)(const char *, int) =
-        (void *(*)(const char *, int))hak_libc_symbol(HAK_LIBC_NEXT, "dlopen");
-    const char *file = "";
-    void *handle = NULL;
-    HAK_TEXT(path, REPORT_PATH_BYTES);
-    (void)hak_libc_object_of((const void *)hak_life_report_begin, &file);
-    const char *slash = strrchr(file, '/');
-    for (unsigned i = 0; slash != NULL && handle == NULL && i < 2; i++) {
-        path.length = 0;
-        hak_text_mem(&path, file, (size_t)(slash - file) + 1);
-        hak_text_format(&path, "%s" REPORT_LIBRARY, folders[i]);
-        handle = open != NULL ? open(hak_text_string(&path), REPORT_OPEN) : NULL;
-    }
-    return handle != NULL || open == NULL ? handle : open(REPORT_LIBRARY, REPORT_OPEN);
-}
-
 /* Returns NULL, or why there will be no report. */
 static HAK_COLD const char *observer_begin(void) {
-    hak_observer_begin_t *begin = hak_observer_begin;
-    hak_observer_end_t *end = hak_observer_end;
-    if (begin == NULL && hak_libc_symbol != NULL) {
-        void *handle = observer_load();
-        begin = handle != NULL
-                    ? (hak_observer_begin_t *)hak_libc_symbol(handle, "hak_observer_begin")
-                    : NULL;
-        end = handle != NULL ? (hak_observer_end_t *)hak_libc_symbol(handle, "hak_observer_end")
-                             : NULL;
-    }
+    hak_observer_begin_t *begin =
+        (hak_observer_begin_t *)hak_life_observer((void *)hak_observer_begin, "hak_observer_begin");
+    hak_observer_end_t *end =
+        (hak_observer_end_t *)hak_life_observer((void *)hak_observer_end, "hak_observer_end");
     if (begin == NULL || end == NULL) {
         return "it is not linked in, and cannot be loaded";
     }
@@ -140,7 +106,7 @@ HAK_COLD void hak_life_report_begin(void) {
     }
     const char *failure = observer_begin();
     if (failure != NULL) {
-        hak_warn("report: none, as it needs " REPORT_LIBRARY ": %s", failure);
+        hak_warn("report: none, as it needs " HAK_OBSERVER_LIBRARY ": %s", failure);
         return;
     }
     (void)hak_libc_at_exit(report_at_exit, NULL, NULL);

@@ -170,8 +170,8 @@ static void unknown_names_are_enoent(void) {
                              "stats.arenas.#.pactive",
                              "Epoch",
                              "opt.dss ",
-                             "thread.allocated",
-                             "prof.active",
+                             "thread.allocations",
+                             "prof.nothing",
                              dots,
                              deep,
                              long_name};

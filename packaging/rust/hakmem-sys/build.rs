@@ -27,8 +27,9 @@ fn kernel_headers(out: &Path) -> Option<PathBuf> {
 }
 
 /// What the crate calls of the observer, and what its report at exit needs.
-const OBSERVER: [&str; 9] = ["hak_stats_print", "hak_stats_json", "hak_explain", "hak_explain_json", "hak_heap_map",
-    "hak_profile_json", "hak_profile_heap", "hak_observer_begin", "hak_observer_end"];
+const OBSERVER: [&str; 10] = ["hak_stats_print", "hak_stats_json", "hak_explain", "hak_explain_json", "hak_heap_map",
+    "hak_profile_json", "hak_profile_heap", "hak_observer_begin", "hak_observer_end",
+    "hak_observer_dump"];
 
 /// The observer has functions of the core with names of the core: all but its own become local.
 fn observer(out: &Path, flags: impl Fn(&mut cc::Build)) {
