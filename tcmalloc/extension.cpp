@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <malloc.h>
-#include <unistd.h>
+#include <sys/sysinfo.h>
 
 namespace {
 
@@ -45,7 +45,7 @@ std::size_t option_bytes(const char *name) {
 }
 
 std::size_t cpus() {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    int count = get_nprocs(); /* Debian has newer rules for who calls sysconf */
     return count > 0 ? static_cast<std::size_t>(count) : 1;
 }
 
