@@ -11,7 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <malloc.h>
-#include <sys/sysinfo.h>
+#include <memory>
+#include <new>
+#include <sched.h>
+#include <unistd.h>
 
 namespace {
 
@@ -32,8 +35,10 @@ std::size_t excess(std::size_t a, std::size_t b) {
  * pages (free) and without (unmapped); physical is without the last, and with our tables. */
 struct figures {
     std::size_t allocated, heap, physical, free, unmapped, slack, committed, thread, central;
-    std::size_t purges, purged, cache, sample, gives_back, nothing;
+    std::size_t purges, purged, cache, sample, aggressive, nothing;
 };
+
+bool is_aggressive();
 
 std::size_t option_bytes(const char *name) {
     char text[256] = "";
@@ -44,9 +49,15 @@ std::size_t option_bytes(const char *name) {
     return suffix != nullptr ? bytes << (10 * (suffix - "kmgt" + 1)) : bytes;
 }
 
+/* That the first thread may use, at the first question. sysconf would open a file. */
 std::size_t cpus() {
-    int count = get_nprocs(); /* Debian has newer rules for who calls sysconf */
-    return count > 0 ? static_cast<std::size_t>(count) : 1;
+    static const int count = [] {
+        unsigned long mask[128]; /* as many as Linux can have */
+        bool is_told =
+            sched_getaffinity(getpid(), sizeof mask, reinterpret_cast<cpu_set_t *>(mask)) == 0;
+        return is_told ? CPU_COUNT_S(sizeof mask, reinterpret_cast<cpu_set_t *>(mask)) : 1;
+    }();
+    return static_cast<std::size_t>(count);
 }
 
 figures figures_now() {
@@ -67,7 +78,7 @@ figures figures_now() {
     now.purged = figure("stats.arenas.0.dirty_purged") * page;
     now.cache = option_bytes("cache") * cpus();
     now.sample = option_bytes("profile_rate");
-    now.gives_back = option_bytes("retain_min") == 0;
+    now.aggressive = is_aggressive();
     return now;
 }
 
@@ -92,7 +103,7 @@ const struct {
     {"tcmalloc.heap_limit_mb", &figures::nothing},
     {"tcmalloc.max_total_thread_cache_bytes", &figures::cache},
     {"tcmalloc.sample_parameter", &figures::sample},
-    {"tcmalloc.aggressive_memory_decommit", &figures::gives_back},
+    {"tcmalloc.aggressive_memory_decommit", &figures::aggressive},
 };
 
 /* --- settings --------------------------------------------------------------------------------- */
@@ -126,10 +137,53 @@ bool retain(retention how) {
         const char *value = retentions[i].value[how];
         error |= hak_option_set(retentions[i].option, value != nullptr ? value : first.value[i]);
     }
-    if (how == NOTHING) {
+    return error == 0;
+}
+
+/* What decides how much stays: the release rate, and with the sign aggressive decommit, during
+ * which the rate is kept. What is set last is in force. */
+constexpr std::uint64_t UNSET = ~0ull, AGGRESSIVE = 1ull << 63;
+enum { HIGH_RATE = 5 }; /* of 10 */
+std::atomic<std::uint64_t> release{UNSET};
+
+double rate_of(std::uint64_t state) {
+    double rate = 1;
+    state &= ~AGGRESSIVE;
+    if (state != (UNSET & ~AGGRESSIVE)) {
+        std::memcpy(&rate, &state, sizeof rate);
+    }
+    return rate;
+}
+
+retention retention_of(std::uint64_t state) {
+    double rate = rate_of(state);
+    return state == UNSET              ? AS_SET
+           : (state & AGGRESSIVE) != 0 ? NOTHING
+           : rate <= 0                 ? ALL
+           : rate >= HIGH_RATE         ? SOONER
+                                       : AS_SET;
+}
+
+/* Of two threads that set at a time, the one that finds the other's state completes that. */
+bool release_set(double rate, bool is_aggressive) {
+    std::uint64_t state = 0;
+    bool is_done;
+    rate = rate > 0 ? rate : 0;
+    std::memcpy(&state, &rate, sizeof rate);
+    release = is_aggressive ? state | AGGRESSIVE : state;
+    do {
+        state = release;
+        is_done = retain(retention_of(state));
+    } while (state != release);
+    if (is_aggressive) {
         malloc_trim(0);
     }
-    return error == 0;
+    return is_done;
+}
+
+bool is_aggressive() {
+    std::uint64_t state = release;
+    return state == UNSET ? option_bytes("retain_min") == 0 : (state & AGGRESSIVE) != 0;
 }
 
 bool set_bytes(const char *option, std::size_t bytes) {
@@ -138,11 +192,10 @@ bool set_bytes(const char *option, std::size_t bytes) {
     return hak_option_set(option, text) == 0;
 }
 
-std::atomic<double> release_rate{1};
-enum { HIGH_RATE = 5 }; /* of 10 */
-
+/* Never destroyed, and not allocated: C functions ask for it. */
 MallocExtension &own() {
-    static MallocExtension *const extension = new MallocExtension;
+    alignas(MallocExtension) static unsigned char place[sizeof(MallocExtension)];
+    static MallocExtension *const extension = new (place) MallocExtension;
     return *extension;
 }
 
@@ -216,7 +269,8 @@ void MallocExtension::GetStats(char *text, int length) {
 }
 
 void MallocExtension::GetHeapSample(std::string *writer) {
-    writer->append(tc_heap_profile());
+    const std::unique_ptr<char, decltype(&std::free)> text(tc_heap_profile(), &std::free);
+    writer->append(text != nullptr ? text.get() : "");
 }
 void MallocExtension::GetHeapGrowthStacks(std::string *) {
 }
@@ -247,7 +301,7 @@ bool MallocExtension::SetNumericProperty(const char *property, std::size_t value
         return set_bytes("profile_rate", value);
     }
     return std::strcmp(property, "tcmalloc.aggressive_memory_decommit") == 0 &&
-           retain(value != 0 ? NOTHING : AS_SET);
+           release_set(rate_of(release), value != 0);
 }
 
 void MallocExtension::MarkThreadIdle() {
@@ -274,11 +328,10 @@ void MallocExtension::ReleaseFreeMemory() {
     malloc_trim(0);
 }
 void MallocExtension::SetMemoryReleaseRate(double rate) {
-    release_rate = rate;
-    retain(rate <= 0 ? ALL : rate >= HIGH_RATE ? SOONER : AS_SET);
+    release_set(rate, false);
 }
 double MallocExtension::GetMemoryReleaseRate() {
-    return release_rate;
+    return rate_of(release);
 }
 
 std::size_t MallocExtension::GetEstimatedAllocatedSize(std::size_t size) {
@@ -310,9 +363,14 @@ std::size_t MallocExtension::GetThreadCacheSize() {
 
 /* --- the same in C ---------------------------------------------------------------------------- */
 
+/* The object may be the program's, and run out of memory. */
 #define TC_C(type, name, parameters, arguments)                                                    \
     extern "C" TC_EXPORT type MallocExtension_##name parameters {                                  \
-        return static_cast<type>(MallocExtension::instance()->name arguments);                     \
+        try {                                                                                      \
+            return static_cast<type>(MallocExtension::instance()->name arguments);                 \
+        } catch (const std::bad_alloc &) {                                                         \
+            return type();                                                                         \
+        }                                                                                          \
     }
 TC_C(int, VerifyAllMemory, (), ())
 TC_C(int, VerifyNewMemory, (const void *block), (block))
@@ -339,11 +397,19 @@ TC_C(int, GetOwnership, (const void *block), (block))
 
 namespace {
 
-void set_decommit(const char *text) {
-    retain(std::strchr("1tTyY", *text) != nullptr && *text != '\0' ? NOTHING : AS_SET);
+bool is_on(const char *text) {
+    return *text != '\0' && std::strchr("1tTyY", *text) != nullptr;
 }
 void set_rate(const char *text) {
-    MallocExtension::instance()->SetMemoryReleaseRate(std::strtod(text, nullptr));
+    release_set(std::strtod(text, nullptr), false);
+}
+void set_decommit(const char *text) {
+    release_set(rate_of(release), is_on(text));
+}
+void set_never(const char *text) {
+    if (is_on(text)) {
+        release_set(0, false);
+    }
 }
 void set_caches(const char *text) {
     set_bytes("cache", std::strtoull(text, nullptr, 0) / cpus());
@@ -352,17 +418,14 @@ void set_sample(const char *text) {
     set_bytes("profile_rate", std::strtoull(text, nullptr, 0));
 }
 
-void set_never(const char *) {
-    retain(ALL);
-}
-
+/* The last one wins. */
 const struct {
     const char *name;
     void (*set)(const char *text); /* nullptr: it has no equal */
 } variables[] = {
+    {"TCMALLOC_RELEASE_RATE", set_rate},
     {"TCMALLOC_AGGRESSIVE_DECOMMIT", set_decommit},
     {"TCMALLOC_DISABLE_MEMORY_RELEASE", set_never},
-    {"TCMALLOC_RELEASE_RATE", set_rate},
     {"TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", set_caches},
     {"TCMALLOC_SAMPLE_PARAMETER", set_sample},
     {"TCMALLOC_HEAP_LIMIT_MB", nullptr},
@@ -374,7 +437,7 @@ const struct {
 
 /* Not where hakmem has variables of its own. */
 __attribute__((constructor)) void environment_read() {
-    std::string without;
+    char without[512] = "";
     if (secure_getenv("HAKMEM_OPTIONS") != nullptr || secure_getenv("HAKMEM_PROFILE") != nullptr) {
         return;
     }
@@ -383,12 +446,12 @@ __attribute__((constructor)) void environment_read() {
         if (text != nullptr && row.set != nullptr) {
             row.set(text);
         } else if (text != nullptr) {
-            without += std::string(" ") + row.name;
+            std::size_t length = std::strlen(without);
+            std::snprintf(without + length, sizeof without - length, " %s", row.name);
         }
     }
-    if (!without.empty()) {
-        std::fprintf(stderr, "hakmem: without effect here:%s (hakmem docs tcmalloc)\n",
-                     without.c_str());
+    if (without[0] != '\0') {
+        std::fprintf(stderr, "hakmem: without effect here:%s (hakmem docs tcmalloc)\n", without);
     }
 }
 

@@ -64,7 +64,8 @@ public:
     static void Register(MallocExtension *extension);
 };
 
-/* The heap profile as text; empty while nothing is sampled (profiler.cpp). */
-std::string tc_heap_profile();
+/* The heap profile as text, for free; empty while nothing is sampled (profiler.cpp). nullptr: no
+ * memory. */
+char *tc_heap_profile();
 
 #endif

@@ -31,10 +31,11 @@ inline void *new_any(std::size_t size, std::size_t align = 1) {
     return __builtin_expect(block != nullptr, 1) ? block : new_rest(size, align);
 }
 
+/* A new_handler may throw that memory is out, and nothing else, which ends the process. */
 void *new_quiet(std::size_t size, std::size_t align = 1) noexcept {
     try {
         return new_any(size, align);
-    } catch (...) {
+    } catch (const std::bad_alloc &) {
         return nullptr;
     }
 }

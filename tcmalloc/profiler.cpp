@@ -41,21 +41,29 @@ bool is_sampling() {
 
 using write_t = void(int);
 
+#define OBSERVER_OF(major) "libhakmem-observe.so." #major
+#define OBSERVER_AS(major) OBSERVER_OF(major)
+#define OBSERVER OBSERVER_AS(HAK_VERSION_MAJOR)
+
 /* Of the observer's library (hakmem/observe.h), which is loaded at the first call: from beside the
  * allocator's, or where libraries are looked for. nullptr: it is not there, as a line has said. */
 write_t *writer() {
     static write_t *const found = [] {
-        std::string name = "libhakmem-observe.so." + std::to_string(HAK_VERSION_MAJOR);
+        char path[PATH_BYTES];
+        const char *name = OBSERVER;
         Dl_info ours;
         void *library = nullptr;
         if (dladdr(reinterpret_cast<void *>(hak_version), &ours) != 0) {
-            std::string file = ours.dli_fname;
-            library = dlopen((file.substr(0, file.rfind('/') + 1) + name).c_str(), RTLD_NOW);
+            const char *slash = std::strrchr(ours.dli_fname, '/');
+            std::ptrdiff_t length = slash != nullptr ? slash + 1 - ours.dli_fname : 0;
+            std::snprintf(path, sizeof path, "%.*s%s", static_cast<int>(length), ours.dli_fname,
+                          name);
+            library = dlopen(path, RTLD_NOW);
         }
-        library = library != nullptr ? library : dlopen(name.c_str(), RTLD_NOW);
+        library = library != nullptr ? library : dlopen(name, RTLD_NOW);
         void *write = library != nullptr ? dlsym(library, "hak_profile_heap") : nullptr;
         if (write == nullptr) {
-            std::fprintf(stderr, "hakmem: heap profile: needs %s\n", name.c_str());
+            std::fprintf(stderr, "hakmem: heap profile: needs %s\n", name);
         }
         return reinterpret_cast<write_t *>(write);
     }();
@@ -116,16 +124,26 @@ struct whole_run {
 
 } // namespace
 
-std::string tc_heap_profile() {
-    std::string text;
+char *tc_heap_profile() {
     int fd = is_sampling() ? memfd_create("heap", MFD_CLOEXEC) : -1;
+    std::size_t bytes = 0, done = 0;
     if (fd >= 0) {
         write_profile(fd);
-        char piece[4096];
-        ssize_t length;
-        for (off_t at = 0; (length = pread(fd, piece, sizeof piece, at)) > 0; at += length) {
-            text.append(piece, static_cast<std::size_t>(length));
+        off_t end = lseek(fd, 0, SEEK_END);
+        bytes = end > 0 ? static_cast<std::size_t>(end) : 0;
+    }
+    char *text = static_cast<char *>(std::malloc(bytes + 1));
+    while (text != nullptr && done < bytes) {
+        ssize_t length = pread(fd, text + done, bytes - done, static_cast<off_t>(done));
+        if (length <= 0) {
+            break;
         }
+        done += static_cast<std::size_t>(length);
+    }
+    if (text != nullptr) {
+        text[done] = '\0';
+    }
+    if (fd >= 0) {
         close(fd);
     }
     return text;
@@ -154,6 +172,6 @@ TC_EXPORT void HeapProfilerDump(const char *reason) {
 }
 
 TC_EXPORT char *GetHeapProfile() {
-    return strdup(tc_heap_profile().c_str());
+    return tc_heap_profile();
 }
 }
