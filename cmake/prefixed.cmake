@@ -18,7 +18,7 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/je.kept CONTENT "${kept}")
 
 add_library(hak_unity_je OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/unity.c ${PROJECT_SOURCE_DIR}/src/cold.c)
 hak_compile(hak_unity_je 0 0)
-target_compile_definitions(hak_unity_je PRIVATE HAK_REPORT=0)
+target_compile_definitions(hak_unity_je PRIVATE HAK_REPORT=0 HAK_JE_PREFIX="${HAK_JE_PREFIX}")
 hak_placed(${PROJECT_BINARY_DIR}/je_placed.o hak_unity_je)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/je.o
   COMMAND ${CMAKE_OBJCOPY} --redefine-syms=${PROJECT_BINARY_DIR}/je.names ${PROJECT_BINARY_DIR}/je_placed.o je_named.o

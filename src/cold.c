@@ -25,6 +25,7 @@
 #include "front/quarantine.c"
 
 #include "conf/show.c"
+#include "conf/theirs.c"
 
 #include "guard/describe.c"
 #include "guard/module.c"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes docs/options.md from src/base/options.def and src/conf/presets.def; --check compares instead;
---json FILE writes the same as data."""
+--json FILE writes the same as data, with jemalloc's options as ours (src/conf/theirs.def)."""
 import json
 import pathlib
 import re
@@ -13,6 +13,8 @@ MOST_TEXT = 160
 OPTION = re.compile(r'^HAK_OPTION\(\s*(\w+),\s*(\w+)(?:\(([^)]*)\))?,([^,]*),([^,]*),([^,]*),\s*'
                     r'(\w+),\s*(?:\w+|-),((?:\s*"[^"]*")+)\s*\)', re.M)
 PRESET = re.compile(r'^HAK_PRESET\(\s*"([^"]*)",((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\s*\)', re.M)
+THEIRS = re.compile(r'^HAK_THEIRS\("([^"]*)", (\w+), "([^"]*)", "([^"]*)", "([^"]*)"\)', re.M)
+DECAY = re.compile(r'^HAK_THEIRS_DECAY\((-?\w+), "([^"]*)", "([^"]*)"\)', re.M)
 TYPES = {"BOOL": "switch", "COUNT": "number", "PERCENT": "percent", "BYTES": "size", "CHOICE": "choice", "TEXT": "text"}
 CHANGE = {"OWN": "at start", "START": "at start", "LIVE": "any time; hardened: at start", "ALWAYS": "any time"}
 
@@ -24,6 +26,8 @@ No option is needed. Options come from three sources, read once before the first
 1. the string `hak_options` that a program may define (see `include/hakmem/hakmem.h`);
 2. `HAKMEM_PROFILE=name`, a row of the table of profiles below;
 3. `HAKMEM_OPTIONS=key:value,key:value,...`, or `key=value`.
+
+Where the library stands for jemalloc's, `MALLOC_CONF` and its kin are read before these ([jemalloc.md](jemalloc.md#options)).
 
 | Type | Value |
 |---|---|
@@ -111,7 +115,11 @@ def document():
             sys.exit(f"gen_options: the text of {name} has {len(joined(text))} characters; at most {MOST_TEXT}")
     profiles = [{"name": name, "options": joined(options_of), "text": joined(text)}
                 for name, options_of, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET")]
-    return {"options": options, "profiles": profiles}
+    path = "src/conf/theirs.def"
+    theirs = [dict(zip(("name", "rule", "ours", "otherwise", "note"), row)) for row in rows(path, THEIRS, "HAK_THEIRS")]
+    decay = [{"most": None if most == "INT64_MAX" else int(most), "ours": ours, "note": note}
+             for most, ours, note in rows(path, DECAY, "HAK_THEIRS_DECAY")]
+    return {"options": options, "profiles": profiles, "jemalloc": theirs, "decay": decay}
 
 
 def render():

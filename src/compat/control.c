@@ -20,8 +20,8 @@
 #include <errno.h>
 #include <string.h>
 
-enum { NAMES_MOST = 256 };
-_Static_assert(HAK_COMPAT_DECAY_MS * 1000000ull == 400u * 1000 * 1000, "HAK_WINDOW_NS");
+enum { NAMES_MOST = 256, CONTROL_UNSET = -2 };
+_Static_assert(HAK_CONF_DECAY_MS * 1000000ull == 400u * 1000 * 1000, "HAK_WINDOW_NS");
 
 typedef struct control_call {
     const hak_je_row_t *row;
@@ -35,7 +35,7 @@ typedef struct control_call {
 static HAK_LARGE_STATE(4) hak_compat_figures_t control_figures; /* [atomic] */
 static HAK_LARGE_STATE(4) bool control_ignored[NAMES_MOST];     /* [atomic] made, without effect */
 static uint64_t control_epoch;                                  /* [atomic] 0: no figures yet */
-static int64_t control_decay_ms = HAK_COMPAT_DECAY_MS;          /* [atomic] */
+static int64_t control_decay_ms = CONTROL_UNSET;                /* [atomic] */
 static HAK_TLS struct {
     uint16_t arena;
     bool has_no_tcache;
@@ -113,6 +113,12 @@ static int purge(void) {
     return 0;
 }
 
+static int64_t decay_ms(void) {
+    int64_t ms = hak_load_relaxed(&control_decay_ms);
+    hak_life_process_start();
+    return ms != CONTROL_UNSET ? ms : hak_conf_theirs.decay_ms;
+}
+
 /* -1: nothing is returned; 0: all at once; else by the options in force, as the keep times are
  * learned. */
 static int decay_set(int64_t ms) {
@@ -121,13 +127,15 @@ static int decay_set(int64_t ms) {
     if (ms < -1 || !is_outside()) {
         return ms < -1 ? EFAULT : EAGAIN;
     }
-    hak_life_process_start();
     hak_lock_acquire(HAK_LOCK_COMPAT);
-    if (hak_load_relaxed(&control_decay_ms) > 0) {
+    if (decay_ms() > 0) {
         (void)hak_conf_get("retain_min", &now[0]);
         (void)hak_conf_get("retain_idle", &now[1]);
         hak_store_relaxed(&before[0], now[0]);
         hak_store_relaxed(&before[1], now[1]);
+    } else if (hak_load_relaxed(&control_decay_ms) == CONTROL_UNSET) {
+        hak_store_relaxed(&before[0], hak_conf_theirs.retain_min);
+        hak_store_relaxed(&before[1], hak_conf_theirs.retain_idle);
     }
     size_t bytes = ms == 0 ? 0 : SIZE_MAX / 2;
     hak_store_relaxed(&hak_knobs.retain_min_bytes, ms <= 0 ? bytes : hak_load_relaxed(&before[0]));
@@ -188,8 +196,17 @@ static uint64_t tally_value(unsigned kind) {
     return kind >= HAK_JE_ALLOCATEDP ? (uintptr_t)figure : *figure;
 }
 
+static uint64_t theirs_value(const hak_je_row_t *row) {
+    hak_life_process_start();
+    const char *field = (const char *)&hak_conf_theirs + row->value;
+    return row->kind == HAK_JE_FIRST_PREFIX ? (uintptr_t)hak_conf_theirs.prefix : word_of(field);
+}
+
 static uint64_t other_value(const control_call_t *call) {
     unsigned kind = call->row->kind;
+    if (kind == HAK_JE_KIND_THEIRS || kind == HAK_JE_FIRST_PREFIX) {
+        return theirs_value(call->row);
+    }
     return kind >= HAK_JE_PROF_ACTIVE ? hak_compat_prof_read(kind)
            : kind >= HAK_JE_ALLOCATED ? tally_value(kind)
            : kind >= HAK_JE_BIN_SIZE  ? bin_value(call)
@@ -236,7 +253,7 @@ static int value_read(const control_call_t *call, uint64_t *value) {
         *value = hak_compat_arenas();
         break;
     case HAK_JE_DECAY:
-        *value = (uint64_t)hak_load_relaxed(&control_decay_ms);
+        *value = (uint64_t)decay_ms();
         break;
     case HAK_JE_DSS:
         *value = (uintptr_t) "disabled";

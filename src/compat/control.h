@@ -8,7 +8,6 @@
 
 #define HAK_COMPAT_VERSION "5.3.0-0-hakmem-" HAK_VERSION_TEXT
 
-enum { HAK_COMPAT_DECAY_MS = 400 }; /* HAK_WINDOW_NS */
 /* The figures of the last epoch; the first if there was none. */
 const hak_compat_figures_t *hak_compat_figures(void);
 /* The next setting, from the row *at on, that was made and has no effect; NULL: none. */

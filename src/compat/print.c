@@ -10,11 +10,9 @@
 
 #if HAK_OVERRIDE
 HAK_EXPORT void (*malloc_message)(void *context, const char *text);
-HAK_EXPORT HAK_WEAK const char *malloc_conf;
 #define PRINT_MESSAGE malloc_message
 #else
 void (*hak_je_malloc_message)(void *context, const char *text);
-const char *hak_je_malloc_conf;
 #define PRINT_MESSAGE hak_je_malloc_message
 #endif
 

@@ -8,6 +8,7 @@
 #include "compat/compat.h"
 #include "compat/names.h"
 #include "conf/conf.h"
+#include "front/hooks.h"
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/profile.h"
@@ -15,11 +16,17 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PROF_PATH_BYTES = 512, PROF_SAMPLE_LOG2 = 19 };
+enum { PROF_PATH_BYTES = 512 };
 
-static uint64_t prof_sample_log2 = PROF_SAMPLE_LOG2;        /* [atomic] */
+static uint64_t prof_sample_log2 = UINT64_MAX;              /* [atomic] as at the start */
 static uint64_t prof_files;                                 /* [atomic] */
 static HAK_LARGE_STATE(4) char prof_names[PROF_PATH_BYTES]; /* of files; [thread] that sets it */
+
+static uint64_t sample_log2(void) {
+    uint64_t log2 = hak_load_relaxed(&prof_sample_log2);
+    hak_life_process_start();
+    return log2 != UINT64_MAX ? log2 : hak_conf_theirs.sample_log2;
+}
 
 static bool prof_is_active(void) {
     hak_profile_state_t state;
@@ -49,7 +56,7 @@ static int prof_activate(bool is_active) {
     if (is_active) {
         (void)prof_writer();
     }
-    hak_text_uint(&text, is_active ? 1ull << hak_load_relaxed(&prof_sample_log2) : 0);
+    hak_text_uint(&text, is_active ? 1ull << sample_log2() : 0);
     hak_conf_result_t result = hak_conf_set("profile_rate", hak_text_string(&text));
     hak_profile_follow(NULL);
     return result == HAK_CONF_DONE && prof_is_active() == is_active ? 0 : EPERM;
@@ -60,7 +67,8 @@ static int prof_dump(const char *path) {
     HAK_TEXT(text, PROF_PATH_BYTES + 64);
     if (path == NULL) {
         uint64_t number = hak_add_relaxed(&prof_files, 1);
-        hak_text_format(&text, "%s.%u.%l.m%l.heap", prof_names[0] != '\0' ? prof_names : "jeprof",
+        hak_text_format(&text, "%s.%u.%l.m%l.heap",
+                        prof_names[0] != '\0' ? prof_names : hak_conf_theirs.prefix,
                         hak_os_process_id(), number, number);
         path = hak_text_string(&text);
     }
@@ -89,7 +97,7 @@ static int prof_name_files(const char *prefix) {
 }
 
 uint64_t hak_compat_prof_read(unsigned kind) {
-    return kind == HAK_JE_PROF_ACTIVE ? prof_is_active() : hak_load_relaxed(&prof_sample_log2);
+    return kind == HAK_JE_PROF_ACTIVE ? prof_is_active() : sample_log2();
 }
 
 int hak_compat_prof_change(unsigned kind, const uint64_t *value) {

@@ -55,7 +55,7 @@ extern const char *hak_options __attribute__((weak, visibility("default")));
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-static const hak_conf_option_t *conf_find(const char *name, size_t length) {
+const hak_conf_option_t *hak_conf_find(const char *name, size_t length) {
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
         if (hak_is_word(option->name, name, length)) {
@@ -163,7 +163,7 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
         hak_conf_state.wants_help = true;
         return 0;
     }
-    const hak_conf_option_t *option = conf_find(item, name_length);
+    const hak_conf_option_t *option = hak_conf_find(item, name_length);
     if (option == NULL) {
         hak_conf_complain_name(source, item, name_length);
         return 1;
@@ -212,7 +212,7 @@ static unsigned conf_parse_profile(const char *name) {
 /* --- the rest of conf.h ----------------------------------------------------------------------- */
 
 bool hak_conf_get(const char *name, uint64_t *value) {
-    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
     if (option == NULL) {
         return false;
     }
@@ -221,7 +221,7 @@ bool hak_conf_get(const char *name, uint64_t *value) {
 }
 
 const char *hak_conf_text(const char *name) {
-    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
     if (option == NULL || option->type < HAK_CONF_CHOICE) {
         return NULL;
     }
@@ -230,7 +230,7 @@ const char *hak_conf_text(const char *name) {
 }
 
 bool hak_conf_put(hak_text_t *text, const char *name) {
-    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
     if (option == NULL) {
         return false;
     }
@@ -240,7 +240,7 @@ bool hak_conf_put(hak_text_t *text, const char *name) {
 
 /* A text has no knob: it cannot be replaced in one step. */
 hak_conf_result_t hak_conf_set(const char *name, const char *value) {
-    const hak_conf_option_t *option = conf_find(name, strlen(name));
+    const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
     uint64_t number;
     if (option == NULL) {
         return HAK_CONF_UNKNOWN;
@@ -283,6 +283,7 @@ HAK_COLD void hak_conf_read(void) {
     char text[CONF_LIST_BYTES];
     unsigned mistakes = 0;
     conf_start_anew();
+    mistakes += hak_conf_read_theirs(text, sizeof text);
     if (&hak_options != NULL && hak_options != NULL) {
         mistakes += hak_conf_parse(hak_options, "hak_options");
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options: one table (base/options.def), three sources, the later wins:
+ * Options: one table (base/options.def), three sources, the later wins; before them, where the
+ * library stands for jemalloc's, its own (theirs.c):
  *   1. the string `hak_options` a program may define;
  *   2. HAKMEM_PROFILE=name, a row of presets.def;
  *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good
@@ -30,6 +31,8 @@ const char *hak_conf_text(const char *name);
 /* Appends the value as in HAKMEM_OPTIONS; false: no such option. */
 bool hak_conf_put(hak_text_t *text, const char *name);
 
+enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
+
 typedef enum hak_conf_result {
     HAK_CONF_DONE,
     HAK_CONF_UNKNOWN, /* no such option */
@@ -39,6 +42,19 @@ typedef enum hak_conf_result {
 
 /* Changes a value in force, also in several threads at a time. Prints nothing. */
 hak_conf_result_t hak_conf_set(const char *name, const char *value);
+
+/* What jemalloc's options said, for those who ask by its names; else its defaults. Each is a word,
+ * or a text. */
+typedef struct hak_conf_theirs {
+    uint64_t is_profiled, is_active;  /* prof, prof_active */
+    uint64_t samples;                 /* both */
+    uint64_t sample_log2;             /* lg_prof_sample */
+    int64_t decay_ms;                 /* dirty_decay_ms; if it is 0 or less: */
+    uint64_t retain_min, retain_idle; /* these options without it */
+    char prefix[HAK_CONF_TEXT_BYTES]; /* prof_prefix */
+} hak_conf_theirs_t;
+extern hak_conf_theirs_t hak_conf_theirs; /* [init] */
+enum { HAK_CONF_DECAY_MS = 400 };         /* HAK_WINDOW_NS */
 
 /* Prints the table (help) or the profile and the values in force (show) on standard error. */
 void hak_conf_print_help(void);

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/fmt.h"
 #include "base/words.h"
+#include "conf/conf.h"
 
 typedef enum hak_conf_type {
     HAK_CONF_BOOL,
@@ -42,8 +43,6 @@ enum {
 };
 #undef HAK_OPTION
 
-enum { HAK_CONF_TEXT_BYTES = 256 }; /* the zero included */
-
 /* As the sources said; later changes of hak_option_set are in the knobs alone. */
 typedef struct hak_conf_state {
     uint64_t value[HAK_CONF_OPTIONS];
@@ -57,6 +56,11 @@ extern const hak_conf_option_t hak_conf_options[HAK_CONF_OPTIONS];
 extern const hak_conf_preset_t hak_conf_presets[]; /* the last one has no name */
 extern hak_conf_state_t hak_conf_state;            /* [init] */
 
+/* NULL: there is none of that name. */
+const hak_conf_option_t *hak_conf_find(const char *name, size_t length);
+/* Reads what jemalloc would, through the buffer, where the library stands for it (theirs.c).
+ * Returns the number of mistakes. */
+unsigned hak_conf_read_theirs(char *text, size_t capacity);
 /* A name of a choice; NULL: it has no so many, or is none. */
 const char *hak_conf_choice(const hak_conf_option_t *option, uint64_t index);
 /* The value in force. */

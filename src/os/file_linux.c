@@ -42,6 +42,12 @@ size_t hak_os_read_file(const char *path, char *buffer, size_t capacity) {
     return length;
 }
 
+bool hak_os_read_link(const char *path, char *buffer, size_t capacity) {
+    long length = hak_syscall(SYS_readlinkat, AT_FDCWD, path, buffer, capacity - 1);
+    buffer[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
 /* Until complete, or broken. */
 void hak_os_write(int fd, const char *data, size_t length) {
     while (length > 0) {

@@ -148,6 +148,8 @@ void hak_os_let_observe(void);
 size_t hak_os_read_file(const char *path, char *buffer, size_t capacity);
 /* The same, and keeps the file open; reads nothing if capacity is 0. -1: it cannot be opened. */
 int hak_os_open_head(const char *path, char *buffer, size_t capacity, size_t *length);
+/* The text of a symbolic link, zero-terminated and cut. false: there is none. */
+bool hak_os_read_link(const char *path, char *buffer, size_t capacity);
 /* Reads a file through the buffer, line by line: `take` gets each line as a string, without its
  * end; of a line that does not fit, its head. false: it cannot be read. */
 typedef void hak_os_line_t(char *line, void *context);

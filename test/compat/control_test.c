@@ -14,6 +14,7 @@ static const struct name {
 #define HAK_JE_NUMBER(name, type, value) {name, BYTES_##type, "R"},
 #define HAK_JE_WORD(name, text) {name, BYTES_TEXT, "R"},
 #define HAK_JE_FIGURE(name, type, field) {name, BYTES_##type, "R"},
+#define HAK_JE_THEIRS(name, type, field) {name, BYTES_##type, "R"},
 #define HAK_JE_SETTING(name, type, value) {name, BYTES_##type, "RW"},
 #define HAK_JE_VALUE(name, type, access, id) {name, BYTES_##type, #access},
 #define BYTES_NONE 0

@@ -47,8 +47,15 @@ static void the_other_allocator_knows_nothing_of_it(void) {
     EXPECT_EQ(allocated(), before);
 }
 
+static void its_options_have_the_prefix(void) {
+    size_t log2 = 0, length = sizeof log2;
+    EXPECT_EQ(je_mallctl("opt.lg_prof_sample", &log2, &length, NULL, 0), 0);
+    EXPECT_EQ(log2, 17); /* of JE_MALLOC_CONF: the test's environment has another in MALLOC_CONF */
+}
+
 int main(void) {
     RUN(each_heap_has_its_own_blocks);
     RUN(the_other_allocator_knows_nothing_of_it);
+    RUN(its_options_have_the_prefix);
     return expect_status();
 }

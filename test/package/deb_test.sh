@@ -37,6 +37,8 @@ if [ "$suite" = bookworm ]; then # as the program is compiled here: one that nee
         cc -o "$root/packages/needs-jemalloc" -x c - -L"$work" -ljemalloc
     expect 0 inside /packages/needs-jemalloc
     says out "-hakmem-"
+    expect 0 inside env MALLOC_CONF=confirm_conf:true,background_thread:true /packages/needs-jemalloc
+    says err "scavenger:1  from MALLOC_CONF"
     expect 0 inside dpkg -s hakmem-jemalloc
     says out "Provides: libjemalloc2 (= "
     # and one that needs libtcmalloc.so.4: is a block of malloc the extension's?

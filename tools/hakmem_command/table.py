@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from typing import Optional
 
 from hakmem_view import installed
 
@@ -54,6 +55,28 @@ def _document() -> dict:
 def load() -> tuple[list[Option], list[Profile]]:
     found = _document()
     return [Option(**one) for one in found["options"]], [Profile(**one) for one in found["profiles"]]
+
+
+@dataclass
+class Theirs:
+    """An option of jemalloc's: src/conf/theirs.def says what the columns mean."""
+    name: str
+    rule: str
+    ours: str
+    otherwise: str
+    note: str
+
+
+@dataclass
+class Decay:
+    most: Optional[int]  # ms; None: any
+    ours: str
+    note: str
+
+
+def of_jemalloc() -> tuple[list[Theirs], list[Decay]]:
+    found = _document()
+    return [Theirs(**one) for one in found["jemalloc"]], [Decay(**one) for one in found["decay"]]
 
 
 def grouped(options: list[Option]) -> list[tuple[str, list[Option], list[tuple[str, str]]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import shlex
@@ -16,9 +17,6 @@ from hakmem_view.errors import ViewError
 from . import table
 
 ABOUT = {"translate": "Options of jemalloc, mimalloc, tcmalloc and glibc as ours; without words: those in the environment."}
-GIVE_BACK = "retain_min:0,retain_percent:0,retain_idle:0,huge_cache:0"
-SOONER = "retain_min:4m,retain_percent:10"
-KEEP = "retain_min:1t,retain_idle:1t,huge_cache:1t"
 # Ours, and a note; ours "": nothing is needed, or there is no counterpart, and the note says which.
 Answer = tuple[str, str]
 Rule = Union[Answer, Callable[[str], Answer]]
@@ -28,7 +26,6 @@ ARENAS = ("", NONE_NEEDED + "heaps follow the number of CPUs")
 MAPPING = ("", "no counterpart: addresses are mapped 4 MiB at a time, blocks above 1 MiB on their own")
 FILL = ("", "no counterpart: blocks are not filled; --profile debug watches them for use after free")
 NO_LIMIT = ("", "no counterpart: a limit is the control group's (memory.max), which hakmem keeps to")
-RECORDS = ("", "no counterpart: hakmem's own records are under 2 % and are placed by itself")
 
 
 def _number(value: str) -> Optional[int]:
@@ -51,18 +48,20 @@ def _switch(on: Answer, off: Answer) -> Callable[[str], Answer]:
     return lambda value: on if _is_on(value) else off
 
 
+@functools.lru_cache(maxsize=None)
+def _jemalloc() -> tuple[list[table.Theirs], list[table.Decay]]:
+    return table.of_jemalloc()
+
+
+def _kept(milliseconds: int) -> Answer:
+    """For how long unused memory stays."""
+    found = next(row for row in _jemalloc()[1] if row.most is None or milliseconds <= row.most)
+    return found.ours, found.note
+
+
 def _delay(value: str) -> Answer:
-    """How long unused memory stays, in milliseconds."""
     found = _number(value)
-    if found is None:
-        return "", "not a number"
-    if found < 0:
-        return KEEP, "unused memory is never returned"
-    if found == 0:
-        return GIVE_BACK, "unused memory is returned at once"
-    if found < 500:
-        return SOONER, "nearest: ours are bounds of size; what exceeds them goes after half a second"
-    return "", NONE_NEEDED + "what nobody needed for half a second goes, and the time is learned; --profile throughput keeps more"
+    return ("", "not a number") if found is None else _kept(found)
 
 
 def _power(option: str, least: int, most: int) -> Callable[[str], Answer]:
@@ -95,31 +94,46 @@ def _release(value: str) -> Answer:
     except ValueError:
         return "", "not a number"
     if rate == 0:
-        return KEEP, "unused memory is never returned"
-    return (SOONER, "nearest: a higher rate is a smaller bound") if rate >= 5 else ("", NONE_NEEDED + "unused memory goes after half a second")
+        return _kept(-1)
+    return (_kept(1)[0], "nearest: a higher rate is a smaller bound") if rate >= 5 else ("", NONE_NEEDED + "unused memory goes after half a second")
 
 
 def _fixed(option: str) -> Callable[[str], Answer]:
     return _switch((option, ""), ("", NONE_NEEDED + "is the default"))
 
 
-CHECK = _switch(("strict:1", ""), ("", NONE_NEEDED + "a bad option is a warning"))
 SAMPLE = _bytes("profile_rate", "bytes between samples")
-JEMALLOC: dict[str, Rule] = {
-    "background_thread": _switch(("scavenger:1", ""), ("", NONE_NEEDED + "there is no thread by default")),
-    "dirty_decay_ms": _delay, "muzzy_decay_ms": ("", "no counterpart: memory is returned in one step"),
-    "narenas": ARENAS, "percpu_arena": ARENAS, "tcache": _switch(("", NONE_NEEDED + "is the default"), ("bin_blocks:0", "")),
-    "lg_tcache_max": _power("bin_bytes", 4096, 1 << 20), "tcache_max": _bytes("bin_bytes", "", 4096, 1 << 20),
-    "thp": lambda value: ("huge_pages:0", "") if value == "never" else ("", NONE_NEEDED + "dense memory has huge pages"),
-    "metadata_thp": RECORDS, "abort_conf": CHECK, "confirm_conf": _fixed("show:1"), "stats_print": _fixed("report:stats"),
-    "prof": _switch(("profile_rate:512k", ""), ("", NONE_NEEDED + "is off")),
-    "prof_active": _switch(("profile_rate:512k", ""), ("", NONE_NEEDED + "is off")),
-    "lg_prof_sample": _power("profile_rate", 1, 1 << 40), "prof_final": _fixed("report:profile"),
-    "prof_leak": _fixed("report:leaks"),
-    "prof_prefix": lambda value: (f"report_file:{value}.%p", ""), "junk": FILL, "zero": FILL,
-    "retain": MAPPING, "dss": MAPPING, "oversize_threshold": MAPPING, "hpa": ("", NONE_NEEDED + "dense memory has huge pages"),
-    "abort": ("", NONE_NEEDED + "misuse always aborts with a report"), "xmalloc": ("", "no counterpart: NULL is returned"),
-}
+
+
+def _theirs(row: table.Theirs) -> Rule:
+    """One row of src/conf/theirs.def, which says what each rule means."""
+    least, most = (4096, 1 << 20) if row.ours == "bin_bytes" else (1, 1 << 40)
+    bound = _number(row.otherwise) or most
+    power, size = _power(row.ours, least, most), _bytes(row.ours, "", least, most)
+
+    def answer(value: str) -> Answer:
+        found, ours = _number(value), ""
+        if row.rule == "DECAY":
+            return _delay(value)
+        if row.rule in ("POWER", "RATE"):
+            return ("", row.note) if found is not None and 0 <= found < 48 and 1 << found >= bound else power(value)
+        if row.rule == "BYTES":
+            return ("", row.note) if found is not None and found >= bound else size(value)
+        if row.rule == "WORD":
+            ours = row.ours if value == row.otherwise else ""
+        elif row.rule == "PREFIX":
+            ours = f"{row.ours}:{value}.%p"
+        elif row.rule not in ("NONE", "LACKS"):
+            ours = row.ours if _is_on(value) else row.otherwise
+        return ours, "" if ours else row.note
+    return answer
+
+
+@functools.lru_cache(maxsize=None)
+def _jemalloc_rules() -> dict[str, Rule]:
+    return {row.name: _theirs(row) for row in _jemalloc()[0]}
+
+
 MIMALLOC: dict[str, Rule] = {
     "show_stats": _fixed("report:exit"), "verbose": _fixed("show:1"),
     "show_errors": ("", NONE_NEEDED + "misuse always aborts with a report"), "purge_delay": _delay, "reset_delay": _delay,
@@ -131,8 +145,8 @@ MIMALLOC: dict[str, Rule] = {
     "disallow_os_alloc": NO_LIMIT, "use_numa_nodes": ("", "no counterpart: NUMA nodes are the kernel's choice"),
 }
 TCMALLOC: dict[str, Rule] = {
-    "release_rate": _release, "max_total_thread_cache_bytes": _per_cpu, "aggressive_decommit": _switch(
-        (GIVE_BACK, ""), ("", NONE_NEEDED + "is the default")), "heap_limit_mb": NO_LIMIT,
+    "release_rate": _release, "max_total_thread_cache_bytes": _per_cpu, "heap_limit_mb": NO_LIMIT,
+    "aggressive_decommit": lambda value: (_kept(0)[0], "") if _is_on(value) else ("", NONE_NEEDED + "is the default"),
     "sample_parameter": SAMPLE, "large_alloc_report_threshold": ("", "no counterpart"), "transfer_num_obj": (
         "", NONE_NEEDED + "threads keep blocks of others"),
 }
@@ -168,7 +182,7 @@ def words(parser: argparse.ArgumentParser) -> None:
 def pairs(name: str, value: str) -> Optional[list[tuple[str, str, dict[str, Rule]]]]:
     """The options that a variable sets, their values, and the table that knows them; None: another's variable."""
     if name in ("MALLOC_CONF", "_RJEM_MALLOC_CONF", "JE_MALLOC_CONF"):
-        return [(*one.partition(":")[::2], JEMALLOC) for one in value.split(",") if one.strip()]
+        return [(*one.partition(":")[::2], _jemalloc_rules()) for one in value.split(",") if one.strip()]
     if name == "GLIBC_TUNABLES":
         return [(key.strip().removeprefix("glibc.malloc."), text, GLIBC) for key, _, text in
                 (one.partition("=") for one in value.split(":")) if key.strip().startswith("glibc.malloc.")]
@@ -221,7 +235,7 @@ def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, lis
                 keeps = {"profile_rate": merged.get("profile_rate")} if key.strip() == "prof" and "profile_rate" in merged else {}
                 merged.update({**table.parse(ours), **keeps})
             lines.append((process.plain(f"{key.strip()} {text.strip()}"), ours, note))
-        if found and found[0][2] is JEMALLOC and _without_sampling(lines[first:]):
+        if found and found[0][2] is _jemalloc_rules() and _without_sampling(lines[first:]):
             merged.pop("profile_rate", None)
             lines[first:] = [(theirs, *(("", NOT_ON) if ours.startswith("profile_rate:") else (ours, note)))
                              for theirs, ours, note in lines[first:]]

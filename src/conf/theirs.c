@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * jemalloc's options, where the library stands for jemalloc's: as libjemalloc.so.2, or with its
+ * names under a prefix. They come from where jemalloc reads them, the later wins: the build; the
+ * string malloc_conf of the program; the text of the link /etc/malloc.conf; MALLOC_CONF. Under a
+ * prefix the last three have it, too. */
+#include "base/bits.h"
+#include "base/check.h"
+#include "conf/conf.h"
+#include "conf/table.h"
+#include "os/libc.h"
+#include "os/optional.h"
+
+#include <string.h>
+
+#ifndef HAK_JE_PREFIX
+#define HAK_JE_PREFIX NULL
+#endif
+#ifndef HAK_JE_CONF
+#define HAK_JE_CONF ""
+#endif
+
+#if HAK_OVERRIDE
+HAK_EXPORT HAK_WEAK const char *malloc_conf;
+#define THEIRS_STRING malloc_conf
+#else
+HAK_WEAK const char *hak_je_malloc_conf;
+#define THEIRS_STRING hak_je_malloc_conf
+#endif
+
+enum { THEIRS_NAME_BYTES = 32, THEIRS_ITEM_BYTES = 320, THEIRS_LOG2_MOST = 47 };
+
+enum {
+    RULE_SWITCH,
+    RULE_LACKS,
+    RULE_WORD,
+    RULE_BYTES,
+    RULE_POWER,
+    RULE_PROF,
+    RULE_ACTIVE,
+    RULE_RATE,
+    RULE_FINAL,
+    RULE_PREFIX,
+    RULE_DECAY,
+    RULE_NONE
+};
+
+/* No pointers: the dynamic linker would have to write the tables. */
+typedef struct theirs_row {
+    char name[27];
+    uint8_t rule;
+    char ours[20], otherwise[16];
+} theirs_row_t;
+
+#define HAK_THEIRS(name, rule, ours, otherwise, note) {name, RULE_##rule, ours, otherwise},
+#define HAK_THEIRS_DECAY(most, ours, note)
+static const theirs_row_t theirs_rows[] = {
+#include "conf/theirs.def"
+};
+#undef HAK_THEIRS
+#undef HAK_THEIRS_DECAY
+
+#define HAK_THEIRS(name, rule, ours, otherwise, note)
+#define HAK_THEIRS_DECAY(most, ours, note) {most, ours},
+static const struct {
+    int64_t most;
+    char ours[64];
+} theirs_decay[] = {
+#include "conf/theirs.def"
+};
+#undef HAK_THEIRS
+#undef HAK_THEIRS_DECAY
+
+hak_conf_theirs_t hak_conf_theirs = {
+    .is_active = 1, .sample_log2 = 19, .decay_ms = HAK_CONF_DECAY_MS, .prefix = "jeprof"};
+
+/* One source. */
+typedef struct theirs {
+    const char *name;
+    const theirs_row_t *final;
+    hak_text_t *unknown; /* what has no effect, of all sources */
+    unsigned mistakes;
+} theirs_t;
+
+/* NULL: this library does not stand for jemalloc's. */
+static const char *theirs_prefix(void) {
+    const char *file = "", *prefix = HAK_JE_PREFIX;
+    if (HAK_SHARED && prefix == NULL) {
+        (void)hak_libc_object_of((const void *)hak_conf_read_theirs, &file);
+        const char *slash = strrchr(file, '/');
+        file = slash != NULL ? slash + 1 : file;
+        prefix = strncmp(file, "libjemalloc.so", strlen("libjemalloc.so")) == 0 ? "" : NULL;
+    }
+    return prefix;
+}
+
+/* The number, of which a minus is its sign. */
+static bool theirs_number(const char *s, size_t length, int64_t *number) {
+    bool is_negative = length > 1 && *s == '-';
+    uint64_t value;
+    if (!hak_parse_size(s + is_negative, length - is_negative, &value) || value > INT64_MAX) {
+        return false;
+    }
+    *number = is_negative ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
+static void theirs_set(theirs_t *from, const char *ours) {
+    from->mistakes += hak_conf_parse(ours, from->name);
+}
+
+/* As near to the value as the option can be. */
+static void theirs_set_number(theirs_t *from, const char *name, uint64_t value) {
+    HAK_TEXT(text, THEIRS_ITEM_BYTES);
+    const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
+    value = hak_most(option->least, hak_least(option->most, value));
+    hak_text_format(&text, "%s:%l", name, value);
+    theirs_set(from, hak_text_string(&text));
+}
+
+/* false: the value is none of the option. */
+static bool theirs_set_switch(theirs_t *from, const theirs_row_t *row, bool is_on) {
+    switch (row->rule) {
+    case RULE_LACKS:
+        return !is_on;
+    case RULE_PROF:
+        hak_conf_theirs.is_profiled = is_on;
+        return true;
+    case RULE_ACTIVE:
+        hak_conf_theirs.is_active = is_on;
+        return true;
+    case RULE_FINAL:
+        from->final = is_on ? row : from->final;
+        return true;
+    default:
+        theirs_set(from, is_on ? row->ours : row->otherwise);
+        return true;
+    }
+}
+
+static bool theirs_set_decay(theirs_t *from, int64_t ms) {
+    unsigned i = 0;
+    if (ms < -1) {
+        return false;
+    }
+    while (ms > theirs_decay[i].most) {
+        i++;
+    }
+    hak_conf_theirs.decay_ms = ms;
+    hak_conf_theirs.retain_min = hak_conf_options[HAK_CONF_OPTION_retain_min].initial;
+    hak_conf_theirs.retain_idle = hak_conf_options[HAK_CONF_OPTION_retain_idle].initial;
+    theirs_set(from, theirs_decay[i].ours);
+    return true;
+}
+
+static bool theirs_set_amount(theirs_t *from, const theirs_row_t *row, int64_t number) {
+    bool is_power = row->rule != RULE_BYTES;
+    if (number < 0 || (is_power && number > THEIRS_LOG2_MOST)) {
+        return false;
+    }
+    uint64_t value = is_power ? 1ull << number : (uint64_t)number, bound = 0;
+    if (row->rule == RULE_RATE) {
+        hak_conf_theirs.sample_log2 = (uint64_t)number;
+    } else if (hak_parse_size(row->otherwise, strlen(row->otherwise), &bound) && value < bound) {
+        theirs_set_number(from, row->ours, value);
+    }
+    return true;
+}
+
+static bool theirs_set_value(theirs_t *from, const theirs_row_t *row, const char *s,
+                             size_t length) {
+    int64_t number;
+    switch (row->rule) {
+    case RULE_NONE:
+        return true;
+    case RULE_WORD:
+        theirs_set(from, hak_is_word(row->otherwise, s, length) ? row->ours : "");
+        return true;
+    case RULE_PREFIX:
+        if (length >= sizeof hak_conf_theirs.prefix) {
+            return false;
+        }
+        memcpy(hak_conf_theirs.prefix, s, length);
+        hak_conf_theirs.prefix[length] = '\0';
+        return true;
+    case RULE_DECAY:
+        return theirs_number(s, length, &number) && theirs_set_decay(from, number);
+    case RULE_BYTES:
+    case RULE_POWER:
+    case RULE_RATE:
+        return theirs_number(s, length, &number) && theirs_set_amount(from, row, number);
+    default: {
+        bool is_off = hak_is_word("false", s, length);
+        bool is_known = is_off || hak_is_word("true", s, length) || row->rule == RULE_LACKS;
+        return is_known && theirs_set_switch(from, row, !is_off);
+    }
+    }
+}
+
+static bool theirs_set_item(theirs_t *from, const char *item, size_t length) {
+    const char *colon = memchr(item, ':', length);
+    size_t name_length = colon != NULL ? (size_t)(colon - item) : length;
+    for (unsigned i = 0; colon != NULL && i < sizeof theirs_rows / sizeof *theirs_rows; i++) {
+        if (hak_is_word(theirs_rows[i].name, item, name_length)) {
+            return theirs_set_value(from, &theirs_rows[i], colon + 1, length - name_length - 1);
+        }
+    }
+    return length == 0;
+}
+
+static void theirs_read(theirs_t *from, const char *name, const char *text) {
+    from->name = name;
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        if (!theirs_set_item(from, text, length)) {
+            hak_text_format(from->unknown, " %m", text, length);
+            from->mistakes++;
+        }
+        text += length + (text[length] == ',');
+    }
+}
+
+/* Sampling begins, and a report of it is made, by all options together. */
+static void theirs_sample(theirs_t *from) {
+    if (!hak_conf_theirs.is_profiled || !hak_conf_theirs.is_active) {
+        return;
+    }
+    hak_conf_theirs.samples = true;
+    theirs_set_number(from, "profile_rate", 1ull << hak_conf_theirs.sample_log2);
+    if (from->final != NULL) {
+        HAK_TEXT(text, THEIRS_ITEM_BYTES);
+        hak_text_format(&text, "%s,report_file:%s.%%p", from->final->ours, hak_conf_theirs.prefix);
+        theirs_set(from, hak_text_string(&text));
+    }
+}
+
+HAK_COLD unsigned hak_conf_read_theirs(char *text, size_t capacity) {
+    static char variable[THEIRS_NAME_BYTES + 1]; /* [init] stays the source of what it set */
+    HAK_TEXT(link, THEIRS_NAME_BYTES);
+    HAK_TEXT(unknown, HAK_LINE_TEXT / 2);
+    hak_text_t name = {.data = variable, .capacity = THEIRS_NAME_BYTES};
+    theirs_t from = {.unknown = &unknown};
+    const char *prefix = theirs_prefix();
+    if (prefix == NULL) {
+        return 0;
+    }
+    for (const char *at = prefix; *at != '\0'; at++) {
+        hak_text_format(&name, "%c", *at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
+    }
+    hak_text_str(&name, "MALLOC_CONF");
+    hak_text_format(&link, "/etc/%smalloc.conf", prefix);
+    theirs_read(&from, "build", HAK_JE_CONF);
+    if (THEIRS_STRING != NULL) {
+        theirs_read(&from, "malloc_conf", THEIRS_STRING);
+    }
+    if (hak_os_read_link(hak_text_string(&link), text, capacity)) {
+        theirs_read(&from, "/etc/malloc.conf", text);
+    }
+    if (!hak_os_is_secure() && hak_os_env(variable, text, capacity)) {
+        theirs_read(&from, variable, text);
+    }
+    theirs_sample(&from);
+    if (unknown.length != 0) {
+        hak_warn("%s: without effect here:%s", variable, hak_text_string(&unknown));
+    }
+    return from.mistakes;
+}
