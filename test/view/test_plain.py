@@ -204,10 +204,10 @@ def test_profile_as_plain_text_and_files(program, tmp_path):
     assert plain("profile", "--seconds", "0", *words, one.pid).stdout == ""
     assert files["pprof"].read_bytes() == b"\x1f\x8bfake"
     assert json.loads(files["json"].read_text())["profile"] == 1
-    assert "Sites by growth" in plain("profile", "--diff", files["json"], "--seconds", "0",
+    assert "Functions by growth" in plain("profile", "--diff", files["json"], "--seconds", "0",
                                       one.pid).stdout
     assert "Growth is that of" in plain("profile", "--leaks", "--seconds", "0.1", one.pid).stdout
-    assert plain("profile", "--alloc", files["json"]).stdout.count("    program") == 4
+    assert plain("profile", "--alloc", files["json"]).stdout.count("    program") == 7
 
 
 def test_plain_explain_says_who_holds_a_cause(program):

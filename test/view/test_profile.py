@@ -78,7 +78,7 @@ def test_sites_are_ordered_by_what_is_asked_for():
     assert "3.0 s" in text(found, "lifetimes") and "Still live" in text(found, "lifetimes")
     assert "    program+0x1400 (cache)  < program+0x3100" in text(found)
     said = text(found, most=1)
-    assert said.count("    program") == 1 and "3 more sites, 19.1 MiB together" in said
+    assert said.count("    program") == 1 and "3 more functions, 19.1 MiB together" in said
     assert text(made(Load([]))).endswith("Nothing was sampled so far: wait longer (--seconds), or sample more (--rate 64k).")
 
 
@@ -93,7 +93,7 @@ def test_difference_of_two_runs_knows_a_site_again_where_it_was_loaded_elsewhere
     assert grown[0x1500].bytes == pytest.approx(-3000 * 4096, rel=0.2)
     assert grown[0x1200].error == pytest.approx(math.hypot(new.sites[1].error, old.sites[1].error))
     said = text(new, "diff", old)
-    assert "Sites by growth" in said and "program+0x1500" in said and "+" in said
+    assert "Functions by growth" in said and "program+0x1500" in said and "+" in said
 
 
 def test_labels_are_places_of_the_program_or_numbers_of_types():
@@ -160,7 +160,7 @@ def test_difference_to_a_stored_profile(program, view, tmp_path):
     done = view("profile", "--seconds", "0", "--json", old, one.pid)
     assert done.stdout == "" and done.stderr.startswith(f"hakmem: {old}: ")
     done = view("profile", "--seconds", "0", "--diff", old, one.pid)
-    assert done.returncode == 0 and "Sites by growth" in done.stdout
+    assert done.returncode == 0 and "Functions by growth" in done.stdout
     both = view("profile", "--diff", old, old)
     assert both.returncode == 0 and "No site has grown or shrunk." in both.stdout
 
@@ -251,5 +251,6 @@ def test_threads_that_are_not_listed_are_one_row():
 
 def test_columns_are_explained():
     said = " ".join(text(made(synthetic.standard())).split())
-    assert "Pinned: free memory that its blocks keep resident" in said and "p50: half of the freed blocks" in said
+    assert "Pinned: free memory that their blocks keep resident" in said and "With calls: of it and all" in said
+    assert "p50: half of the freed blocks" in " ".join(text(made(synthetic.standard()), "lifetimes").split())
     assert "Kept: share of what was allocated" in " ".join(text(made(synthetic.standard()), "leaks").split())

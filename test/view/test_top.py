@@ -173,7 +173,7 @@ def test_live_view_ends_by_key(program, terminal_of, words, shown, key):
     assert "\x1b[?1049h" in text and "\x1b[?1049l" in text  # a screen of its own, given back
     if words == ["profile"]:  # the table stays on the screen, sampling does not go on
         after = text.partition("\x1b[?1049l")[2]
-        assert shown in after and "Sites by bytes in use" in after and asked(one) == ["524288", "0"]
+        assert shown in after and "Functions by bytes in use" in after and asked(one) == ["524288", "0"]
 
 
 @views

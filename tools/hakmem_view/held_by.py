@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The join of `explain` and a running heap profile: which sites hold the bytes of a cause."""
+"""The join of `explain` and a running heap profile: which functions hold the bytes of a cause."""
 from __future__ import annotations
 
 from typing import Callable
 
 from . import observer, profile_command, profile_report
 from .errors import ViewError
+from .profile_group import Row, grouped
 from .profile_model import Site
 from .profile_names import Named
 from .wording import size
 
-MOST = 3  # sites a cause
+MOST = 3  # functions a cause
 SINCE = "others, from before it sampled"
 NO_BREAK = "\u00a0"
 CAUSES: dict[str, tuple[Callable[[Site], float], bool]] = {  # by name of the cause: bytes, whether they have an error
@@ -18,14 +19,14 @@ CAUSES: dict[str, tuple[Callable[[Site], float], bool]] = {  # by name of the ca
     "slab_free": (lambda site: site.pinned, False)}
 
 
-def sites(named: Named) -> dict[str, list[str]]:
-    """By cause, the largest sites in words."""
+def functions(named: Named) -> dict[str, list[str]]:
+    """By cause, the functions with most of it in words."""
     found = {}
     for cause, (amount, has_error) in CAUSES.items():
-        ordered = sorted((site for site in named.profile.sites if amount(site) > 0), key=lambda site: -amount(site))[:MOST]
-        rows = [f"{named.where(site)}: " + (size(amount(site)) + (
-            f" ± {profile_report.percent_error(site.inuse, site.error)}" if has_error else "")).replace(" ", NO_BREAK)
-                for site in ordered]
+        found_rows = grouped([Row(site, amount(site)) for site in named.sites if amount(site) > 0], named, "function")
+        rows = [f"{row.where}: " + (size(row.value) + (
+            f" ± {profile_report.percent_error(row.site.inuse, row.site.error)}" if has_error else "")).replace(" ", NO_BREAK)
+                for row in found_rows[:MOST]]
         if rows:
             found[cause] = rows + [SINCE] * (not named.profile.is_whole)
     return found
@@ -37,4 +38,4 @@ def of(where: observer.Observed) -> dict[str, list[str]]:
         found = profile_command.read(where).found
     except ViewError:
         return {}
-    return sites(Named(found, where.pid)) if found.sites else {}
+    return functions(Named(found, where.pid)) if found.sites else {}

@@ -13,9 +13,10 @@ from . import observer, process, profile_command, profile_plain, profile_view, t
 from .errors import ViewError
 from .installed import NAME
 from .profile_command import Asked
+from .profile_group import BY
 from .profile_model import Profile
 from .profile_names import Named
-from .profile_plain import MODES
+from .profile_plain import CHOICES, MODES
 
 
 def _file(words: str):
@@ -24,6 +25,10 @@ def _file(words: str):
 
 def _flag(name: str, words: str):
     return typer.Option(False, f"--{name}", help=words)
+
+
+def _choice(name: str, kind: str = "REGEX"):
+    return typer.Option("", f"--{name}", metavar=kind, help=CHOICES[name])
 
 
 def _rate(text: str) -> int:
@@ -46,7 +51,10 @@ def profile(  # noqa: PLR0913 - words of the command line
         otlp: Optional[Path] = _file("for OpenTelemetry collectors (profiles, v1development)"),
         heap_v2: Optional[Path] = _file("for jeprof"), collapsed: Optional[Path] = _file("folded stacks, for flamegraph.pl"),
         speedscope: Optional[Path] = _file("for speedscope.app"), html: Optional[Path] = _file("a page with flame graphs"),
-        rows: int = typer.Option(20, "--rows", min=0, help="sites that are shown; 0: all"),
+        rows: int = typer.Option(20, "--rows", min=0, help="rows that are shown; 0: all"),
+        by: str = typer.Option("function", "--by", metavar="|".join(BY), help="what a row is: a function, a line of it, or a stack"),
+        focus: str = _choice("focus"), ignore: str = _choice("ignore"), hide: str = _choice("hide"),
+        suppressions: str = _choice("suppressions", "FILE"),
         keep: bool = _flag("keep", "leave sampling on"), stop: bool = _flag("stop", "switch sampling off, and end"),
         run_profile: str = typer.Option("", "--profile", help=f"with a program: as of {NAME} run"),
         lib: str = typer.Option("", "--lib", help=f"with a program: as of {NAME} run")) -> None:
@@ -57,11 +65,14 @@ def profile(  # noqa: PLR0913 - words of the command line
     mode = [name for name, value in flags.items() if value]
     if len(mode) > 1 or mode and diff:
         raise ViewError(f"either {' or '.join('--' + name for name in [*mode, *(['diff'] if diff else [])])}, not both")
+    if by not in BY:
+        raise ViewError(f"profile: --by is {', '.join(BY)}, not '{process.plain(by)[:40]}'")
     files = {"json": json, "pprof": pprof, "otlp": otlp, "heap-v2": heap_v2, "collapsed": collapsed, "speedscope": speedscope,
              "html": html}
     asked = Asked(list(targets or []), _rate(rate) if rate else 0, seconds,
                   "diff" if diff else "".join(mode).replace("per-thread", "threads") or "inuse", diff,
-                  {name: path for name, path in files.items() if path is not None}, keep, stop, rows)
+                  {name: path for name, path in files.items() if path is not None}, keep, stop, rows, by,
+                  profile_command.choice(focus, ignore, hide, suppressions))
     options = [f"--{name}={value}" for name, value in (("profile", run_profile), ("lib", lib)) if value]
     if cli.OWN:
         _of_program(asked, cli.OWN, options)
@@ -115,7 +126,7 @@ def _of_program(asked: Asked, own: list[str], options: list[str]) -> None:
     shot, ended = profile_command.of_program(own, asked, options)
     if shot is None:
         sys.exit(ended.status or ViewError.status)
-    _finish(profile_command.shown_at_end(asked, shot.found), [shot], Named(shot.found),
+    _finish(profile_command.shown_at_end(asked, shot.found), [shot], asked.named(shot.found),
             f"{Path(own[0]).name} (process {shot.found.pid or ended.pid}) at its end", before)
     sys.exit(ended.status)
 
@@ -128,7 +139,7 @@ def _of_targets(asked: Asked) -> None:
         shots = [profile_command.stored(path) for path in asked.targets]
         about = profile_command.title(shots[-1].found)
         before = before or (shots[0].found if len(shots) > 1 else None)
-        _finish(asked, shots, Named(shots[-1].found), about, before)
+        _finish(asked, shots, asked.named(shots[-1].found), about, before)
         return
     if len(asked.targets) > 1:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
@@ -138,7 +149,7 @@ def _of_targets(asked: Asked) -> None:
         _live(asked, where, out, before)
         return
     shots, _, pid = profile_command.of_process(asked)
-    named = Named(shots[-1].found, pid)
+    named = asked.named(shots[-1].found, pid)
     if before is None and asked.mode == "leaks" and len(shots) > 1:
         before = shots[0].found
     _finish(asked, shots, named, profile_command.title(shots[-1].found, pid), before, profile_command.since(shots))

@@ -4,6 +4,7 @@ library alone but for --pprof with names and --html, which are handed in."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Callable, Iterator, Optional
 from . import observer, own_program, perf_map, process, profile_formats
 from .errors import Closed, Slow, ViewError
 from .profile_model import Profile, code_to, profile
-from .profile_names import Frame, Named
+from .profile_names import ALL, Choice, Frame, Named, suppressions
 from .wording import count, duration, size
 
 RATE, SECONDS = 524288, 10.0
@@ -37,6 +38,11 @@ class Asked:
     keep: bool = False
     stop: bool = False
     rows: int = 20
+    by: str = "function"
+    choice: Choice = ALL
+
+    def named(self, found: Profile, pid: int = 0) -> Named:
+        return Named(found, pid, choice=self.choice)
 
     @property
     def kind(self) -> str:
@@ -49,6 +55,21 @@ class Shot:
 
     found: Profile
     body: bytes
+
+
+def choice(focus: str, ignore: str, hide: str, known: str) -> Choice:
+    """`known`: a file of leaks that are known, as LSan has it."""
+    patterns = []
+    for name, text in (("focus", focus), ("ignore", ignore), ("hide", hide)):
+        try:
+            patterns.append(re.compile(text) if text else None)
+        except re.error as error:
+            raise ViewError(f"profile: --{name}: {error}") from error
+    try:
+        text = Path(known).read_text(encoding="utf-8", errors="replace") if known else ""
+    except OSError as error:
+        raise ViewError(f"cannot read {process.plain(known)}: {error.strerror}") from error
+    return Choice(*patterns, suppressions(text))
 
 
 def say(text: str) -> None:
@@ -65,11 +86,12 @@ def shot(body: bytes, where: str) -> Shot:
     return Shot(profile(document, where), body)
 
 
-def with_code(one: Shot, code: dict[int, Frame]) -> Shot:
-    """With the names of functions that were made at run time, which nothing else keeps."""
-    if not code or code == one.found.code:
+def with_code(one: Shot, code: dict[int, Frame], threads: Optional[dict[int, str]] = None) -> Shot:
+    """With the names of functions that were made at run time, and of threads, which nothing else keeps."""
+    if (not code or code == one.found.code) and (not threads or threads == one.found.threads):
         return one
-    document = {**json.loads(one.body), "code": code_to(code)}
+    document = {**json.loads(one.body), **({"code": code_to(code)} if code else {}),
+                **({"threads": [{"tid": tid, "name": name} for tid, name in sorted(threads.items())]} if threads else {})}
     return Shot(profile(document, "it"), json.dumps(document, separators=(",", ":")).encode())
 
 
@@ -243,7 +265,8 @@ def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, encod
     """Every file that was asked for, of the last profile. `encoders`: forms by other packages."""
     last, kind = shots[-1], asked.kind
     makers: dict[str, Callable[[], bytes | str]] = {
-        "json": lambda: with_code(last, named.code()).body, "heap-v2": lambda: profile_formats.heap_v2(last.found),
+        "json": lambda: with_code(last, named.code(), named.threads).body,
+        "heap-v2": lambda: profile_formats.heap_v2(last.found, named.sites),
         "collapsed": lambda: profile_formats.collapsed(named, kind),
         "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
     makers.update((name, lambda encode=encode: encode(named, kind)) for name, encode in encoders.items())

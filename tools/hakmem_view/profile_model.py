@@ -186,6 +186,7 @@ class Profile:
     sites: list[Site]
     is_whole: bool = True  # sampling has been on since the process started
     code: dict[int, Frame] = field(default_factory=dict)  # functions that were made at run time, by address
+    threads: dict[int, str] = field(default_factory=dict)  # their names
 
     @classmethod
     def of(cls, table: dict) -> Profile:
@@ -201,7 +202,8 @@ class Profile:
                     real_of(peak, "time_ns") / 1e9, real_of(peak, "live_bytes"),
                     sorted(list_of(table, "mappings", Mapping.of), key=lambda one: one.start),
                     list_of(table, "sites", Site.of), bool(table.get("is_whole", True)),
-                    dict(list_of(table, "code", _code_of)))
+                    dict(list_of(table, "code", _code_of)),
+                    dict(list_of(table, "threads", lambda one: (int_of(one, "tid"), text_of(one, "name")[:16]))))
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
         if found.started:  # percentiles are middles of ranges

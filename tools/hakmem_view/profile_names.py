@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
-from typing import Optional
+from typing import Iterable, Optional
 
 from . import perf_map, symbols
-from .process import plain
+from .process import plain, thread_names
 from .profile_model import Profile, Site
 from .symbols import Frame
 
@@ -59,18 +59,66 @@ def short(function: str) -> str:
     return text.translate({ord(new): old for old, new in zip("<>()[] ", "\1\2\3\4\5\6\7")}) or function
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which sites are looked at, by functions or files of their stacks, and which functions are left out of stacks."""
+
+    focus: Optional[re.Pattern] = None
+    ignore: Optional[re.Pattern] = None
+    hide: Optional[re.Pattern] = None
+    suppressed: tuple[re.Pattern, ...] = ()  # leaks that are known
+
+
+ALL = Choice()
+
+
+def suppressions(text: str) -> tuple[re.Pattern, ...]:
+    """Of LSan's file: lines leak:PATTERN, which match a part of the name of a function, file or module; ^ $ and * are special."""
+    found = []
+    for line in map(str.strip, text.splitlines()):
+        kind, _, pattern = line.partition(":")
+        if kind == "leak" and pattern:
+            begin, end = "^" * pattern.startswith("^"), "$" * pattern.endswith("$")
+            inner = pattern[len(begin):len(pattern) - len(end)]
+            found.append(re.compile(begin + ".*".join(map(re.escape, inner.split("*"))) + end))
+    return tuple(found)
+
+
 class Named:
     """A profile whose addresses have names."""
 
-    def __init__(self, profile: Profile, pid: int = 0, known: Optional[Named] = None, has_symbols: bool = True):
+    def __init__(self, profile: Profile, pid: int = 0, known: Optional[Named] = None, has_symbols: bool = True,
+                 choice: Choice = ALL):
         """`pid`: of the process if it still lives; `known`: names of an older profile of the same process."""
-        self.profile = profile
+        self.profile, self.choice = profile, known.choice if known else choice
+        self.threads = {**profile.threads, **(thread_names(pid) if pid else {})}
         self.frames: dict[int, list[Frame]] = dict(known.frames) if known and known.profile.mappings == profile.mappings else {}
-        labels = {address + 1 for site in profile.sites if (address := label_address(site.label))}
-        left = (profile.addresses | labels) - self.frames.keys()
-        left -= self._find_code(left, pid if has_symbols else 0)
-        if left and has_symbols:
-            self.frames.update(symbols.names(left, profile.mappings, pid))
+        self.pid, self.has_symbols = pid if has_symbols else 0, has_symbols
+        self.learn(profile.sites)
+
+    def learn(self, sites: Iterable[Site]) -> None:
+        """The names that stacks and labels of these need."""
+        left = {address for site in sites for address in site.stack}
+        left.update(address + 1 for site in sites if (address := label_address(site.label)))
+        left -= self.frames.keys()
+        left -= self._find_code(left, self.pid)
+        if left and self.has_symbols:
+            self.frames.update(symbols.names(left, self.profile.mappings, self.pid))
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """Those that are looked at."""
+        return [site for site in self.profile.sites if self.shows(site)]
+
+    def shows(self, site: Site) -> bool:
+        def has(pattern: re.Pattern) -> bool:
+            return any(pattern.search(frame.function) or pattern.search(frame.file) for frame, _ in self.stack(site))
+        focus, ignore = self.choice.focus, self.choice.ignore
+        return (focus is None or has(focus)) and not (ignore is not None and has(ignore))
+
+    def is_suppressed(self, site: Site) -> bool:
+        return any(pattern.search(text) for pattern in self.choice.suppressed for frame, module in self.stack(site)
+                   for text in (frame.function, frame.file, module))
 
     def _find_code(self, left: set[int], pid: int) -> set[int]:
         """Which lie in functions that were made at run time."""
@@ -122,6 +170,9 @@ class Named:
     def stack(self, site: Site) -> list[tuple[Frame, str]]:
         """All frames, innermost first, each with its module; a label of the program's own stands innermost."""
         found = [(frame, self.module(address)) for address in self.addresses(site) for frame in self.of(address)]
+        if self.choice.hide is not None:
+            shown = [one for one in found if not self.choice.hide.search(one[0].function)]
+            found = shown or [(Frame("hidden", "", 0, False), "")] * bool(found)
         if site.label:
             found.insert(0, (self._label(site.label), ""))
         return found or [(Frame("no stack", "", 0, False), "")]
@@ -135,28 +186,34 @@ class Named:
             found.pop()
         return found
 
+    def own(self, site: Site) -> list[Frame]:
+        """The program's own functions, without those that only pass a wish on; the innermost is where it allocates."""
+        first, *others = (frame for frame, _ in self.callers(site))
+        return [first, *(frame for frame in others if not is_aside(frame))]
+
+    def label(self, site: Site) -> str:
+        return f" ({self._label(site.label).function})" if site.label and site.stack else ""
+
     def where(self, site: Site) -> str:
         """One line: the function that allocates, at its line, and its label."""
         frame = self.callers(site)[0][0]
-        label = f" ({self._label(site.label).function})" if site.label and site.stack else ""
-        return short(frame.function) + at_line(frame) + label
+        return short(frame.function) + at_line(frame) + self.label(site)
 
-    def chain(self, site: Site, most: int = 3) -> str:
+    def chain(self, site: Site, most: int = 3) -> list[str]:
         """Who called it, a few functions far."""
-        names = [short(frame.function) for frame, _ in self.callers(site)[1:] if not _is_aside(frame)]
-        return " < ".join(names[:most])
+        return [short(frame.function) for frame in self.own(site)[1:most + 1]]
 
 
 def _first(whole: list[tuple[Frame, str]], own: list[int]) -> int:
     """Where the program's own begins. A module of Python without debug data is passed over: its caller has a line."""
-    found = [at for at in own if not _is_aside(whole[at][0])]
+    found = [at for at in own if not is_aside(whole[at][0])]
     if not found:
         return own[-1] if own else 0
     python = next((at for at in found if whole[at][0].is_python), found[0])
     return next((at for at in found if at >= python or whole[at][0].line), found[0])
 
 
-def _is_aside(frame: Frame) -> bool:
+def is_aside(frame: Frame) -> bool:
     """Whether it serves its caller's wish."""
     return perf_map.is_library(frame) if frame.is_python else is_plumbing(frame.function)
 
@@ -177,4 +234,4 @@ def at_line(frame: Frame) -> str:
     return f" at {PurePosixPath(frame.file).name}:{frame.line}" if frame.line else f" in {PurePosixPath(frame.file).name}"
 
 
-__all__ = ["Frame", "Named", "at_line", "is_plumbing", "short"]
+__all__ = ["ALL", "Choice", "Frame", "Named", "at_line", "is_aside", "is_plumbing", "short", "suppressions"]

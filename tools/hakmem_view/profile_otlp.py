@@ -71,7 +71,7 @@ def encode(named: Named, kind: str = "inuse") -> bytes:
         one = scope.profiles.add(time_unix_nano=begin, duration_nano=round(found.seconds * 1e9), period=found.rate)
         one.sample_type.type_strindex, one.sample_type.unit_strindex = tables.text(name), tables.text(unit)
         one.period_type.type_strindex, one.period_type.unit_strindex = tables.text("space"), tables.text("bytes")
-        for site in found.sites:
+        for site in named.sites:
             if round(of(site)) > 0:
                 label = [tables.attribute("hakmem.label", site.label)] if site.label else []
                 one.samples.add(stack_index=tables.stack(site), values=[round(of(site))], attribute_indices=label)

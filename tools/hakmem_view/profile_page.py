@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from . import page, profile_report
+from .profile_group import Row, grouped
 from .profile_model import KINDS, Profile, Site, difference
 from .profile_names import Named, at_line, short
 from .wording import count, duration, number, share, size
@@ -34,7 +35,7 @@ class Cell:
 
 
 @dataclass
-class Row:
+class Listed:
     where: str
     file: str
     frames: list[str]
@@ -101,10 +102,10 @@ def _cells(site: Site, seconds: float, most: float) -> list[Cell]:
             Cell(profile_report.oldest(site), lives.oldest)]
 
 
-def _rows(shots: list[Profile], named: Named) -> tuple[list[Row], str]:
+def _rows(shots: list[Profile], named: Named) -> tuple[list[Listed], str]:
     """The largest sites, and what is left out in words."""
     found = named.profile
-    ordered = sorted(found.sites, key=lambda site: (-site.inuse.bytes, -site.alloc.bytes))
+    ordered = sorted(named.sites, key=lambda site: (-site.inuse.bytes, -site.alloc.bytes))
     most = max((site.inuse.bytes for site in ordered), default=0)
     histories = _histories(shots) if len(shots) > 1 else {}
     grown = {found.key(one.site): one for one in difference(shots[0], found)} if histories else {}
@@ -113,7 +114,7 @@ def _rows(shots: list[Profile], named: Named) -> tuple[list[Row], str]:
         first = named.callers(site)[0][0]
         frames = [f"{short(frame.function)}{at_line(frame)}{', inlined' if frame.is_inlined else ''}"
                   for frame, _ in named.stack(site)[:MOST_FRAMES]]
-        row = Row(short(first.function), named.where(site).removeprefix(short(first.function)).strip(), frames, _cells(site, found.seconds, most))
+        row = Listed(short(first.function), named.where(site).removeprefix(short(first.function)).strip(), frames, _cells(site, found.seconds, most))
         if histories:
             key = found.key(site)
             values, one = histories[key], grown[key]
@@ -135,7 +136,7 @@ def _data(named: Named) -> tuple[str, list[str]]:
     frames: dict[tuple[str, int], int] = {}
     modules: dict[str, int] = {}
     sites: list[dict] = []
-    ordered = sorted(named.profile.sites, key=lambda site: -max(site.inuse.bytes, site.peak.bytes, site.alloc.bytes))
+    ordered = sorted(named.sites, key=lambda site: -max(site.inuse.bytes, site.peak.bytes, site.alloc.bytes))
     for site in ordered[:MOST_STACKS]:
         stack = [frames.setdefault((frame.function[:MOST_NAME], modules.setdefault(module, len(modules))), len(frames))
                  for frame, module in reversed(named.stack(site))]
@@ -151,14 +152,14 @@ def _data(named: Named) -> tuple[str, list[str]]:
 
 
 def lead(named: Named) -> str:
-    """The largest site, in a sentence."""
-    sites = sorted(named.profile.sites, key=lambda site: -site.inuse.bytes)
-    whole = sum(site.inuse.bytes for site in sites)
+    """The function that holds most, in a sentence."""
+    rows = grouped([Row(site, site.inuse.bytes) for site in named.sites if site.inuse.bytes > 0], named, "function")
+    whole = sum(row.value for row in rows)
     if not whole:
         return "No block that was sampled is in use."
-    first = sites[0]
+    first = rows[0].site
     pinned = f" They keep {size(first.pinned)} of free memory resident." if first.pinned > first.inuse.bytes / 10 else ""
-    return (f"{share(first.inuse.bytes, whole)} is held by blocks of {named.where(first)}: {size(first.inuse.bytes)} ± "
+    return (f"{share(first.inuse.bytes, whole)} is held by blocks of {rows[0].where}: {size(first.inuse.bytes)} ± "
             f"{size(first.error)} in {count(round(first.inuse.objects), 'object')}.{pinned}")
 
 

@@ -13,10 +13,14 @@ from . import held_by, observer, profile_command, profile_report
 from .errors import ViewError
 from .installed import NAME, page
 from .profile_command import Asked, Shot
+from .profile_group import BY
 from .profile_names import Named
 
 FILES = {"json": "the library's JSON as it is", "pprof": "for go tool pprof, which finds the names itself",
          "heap-v2": "for jeprof", "collapsed": "folded stacks, for flamegraph.pl", "speedscope": "for speedscope.app"}
+CHOICES = {"focus": "only stacks with a function or file that matches", "ignore": "no stack with a function or file that matches",
+           "hide": "leave matching functions out of stacks",
+           "suppressions": "with --leaks: leaks that are known, in LSan's format (leak:PATTERN)"}
 MODES = {"alloc": "all that was allocated", "peak": "what was in use at the peak",
          "pinned": "whose blocks keep free memory resident", "lifetimes": "how long blocks live",
          "leaks": "what grows and stays", "per-thread": "by the thread that allocated"}
@@ -35,7 +39,10 @@ def parser() -> Parser:
     found.add_argument("targets", nargs="*", help=argparse.SUPPRESS)
     found.add_argument("--rate", type=rate_of, default=0, metavar="BYTES", help="mean bytes between two samples; 512k")
     found.add_argument("--seconds", type=float, help="how long to sample; 10")
-    found.add_argument("--rows", type=int, default=profile_report.MOST, help="sites that are shown; 0: all")
+    found.add_argument("--rows", type=int, default=profile_report.MOST, help="rows that are shown; 0: all")
+    found.add_argument("--by", choices=list(BY), default="function", help="what a row is: a function, a line of it, or a stack")
+    for name, words in CHOICES.items():
+        found.add_argument(f"--{name}", default="", metavar="FILE" if name == "suppressions" else "REGEX", help=words)
     modes = found.add_mutually_exclusive_group()
     modes.add_argument("--diff", default="", metavar="OLD.json", help="what has grown since then")
     for name, words in MODES.items():
@@ -67,7 +74,8 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
     files = {name: path for name in FILES if (path := getattr(found, name.replace("-", "_"))) is not None}
     options = [f"--{name}={value}" for name in ("profile", "lib") if (value := getattr(found, f"run_{name}"))]
     return Asked(found.targets, found.rate, found.seconds, "diff" if found.diff else found.mode or "inuse", found.diff, files,
-                 found.keep, found.stop, found.rows), options
+                 found.keep, found.stop, found.rows, found.by,
+                 profile_command.choice(*(getattr(found, name) for name in CHOICES))), options
 
 
 def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof, since=None) -> None:
@@ -75,7 +83,8 @@ def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, o
         profile_command.write_files(asked, shots, named, title, {"pprof": own_pprof}, None)
         return
     width = shutil.get_terminal_size().columns
-    print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows, since), width)))
+    print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows, since, asked.by),
+                                         width)))
 
 
 def _no_pprof(*_) -> bytes:
@@ -101,7 +110,7 @@ def run(words: list[str]) -> int:
     if own:
         shot, ended = profile_command.of_program(own, asked, options)
         if shot is not None:
-            _finish(profile_command.shown_at_end(asked, shot.found), [shot], Named(shot.found),
+            _finish(profile_command.shown_at_end(asked, shot.found), [shot], asked.named(shot.found),
                     f"{Path(own[0]).name} (process {shot.found.pid}) at its end", before, _no_pprof)
         return ended.status or (0 if shot is not None else ViewError.status)
     if asked.stop:
@@ -109,7 +118,7 @@ def run(words: list[str]) -> int:
     elif all(map(profile_command.is_stored, asked.targets)):
         shots = [profile_command.stored(path) for path in asked.targets]
         before = before or (shots[0].found if len(shots) > 1 else None)
-        _finish(asked, shots, Named(shots[-1].found), profile_command.title(shots[-1].found), before, _no_pprof)
+        _finish(asked, shots, asked.named(shots[-1].found), profile_command.title(shots[-1].found), before, _no_pprof)
     elif len(asked.targets) > 1:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
     else:
@@ -117,6 +126,6 @@ def run(words: list[str]) -> int:
         if before is None and asked.mode == "leaks":
             before = shots[0].found
         sys.stdout.flush()
-        _finish(asked, shots, Named(shots[-1].found, pid), profile_command.title(shots[-1].found, pid), before,
+        _finish(asked, shots, asked.named(shots[-1].found, pid), profile_command.title(shots[-1].found, pid), before,
                 lambda *_: where.read("profile", "--format", "pprof"), profile_command.since(shots))
     return 0

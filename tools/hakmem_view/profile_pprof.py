@@ -116,7 +116,7 @@ def encode(named: Named, kind: str = "inuse") -> bytes:
     made.period, made.time_nanos = found.rate, round(found.time * 1e9)
     made.duration_nanos = round(found.seconds * 1e9)
     _main_first(maker, found)
-    for site in found.sites:
+    for site in named.sites:
         maker.sample(site)
     made.string_table.extend(maker.strings)
     return gzip.compress(made.SerializeToString(), mtime=0)

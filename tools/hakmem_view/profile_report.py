@@ -1,36 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""What `./hakmem profile` shows of a profile, in words: head lines, columns, a row a site. By the standard library alone;
-`lines` is the text of it, `profile_view.py` the table with colours."""
+"""What `./hakmem profile` shows of a profile, in words: head lines, columns, a row a function, line or site. By the standard
+library alone; `lines` is the text of it, `profile_view.py` the table with colours."""
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from typing import Callable, Optional
 
-from .profile_model import LIKELY, Growth, Profile, Site, Value, difference
+from .profile_group import BY, CALLERS, EMPTY, Row, grouped
+from .profile_model import LIKELY, Profile, Site, Value, difference
 from .profile_names import Named
 from .wording import NONE, clip, count, duration, number, share, size
 
 MOST = 20  # rows, unless asked for more
 FOOT = "±: 95 of 100 estimates are that near to the truth"
-LEGEND = {"Slack": "unused ends of blocks", "Pinned": "free memory that its blocks keep resident", "Kept": "share of what was allocated "
+LEGEND = {"Slack": "unused ends of blocks", "Pinned": "free memory that their blocks keep resident", "Kept": "share of what was allocated "
           "that is in use", "p50": "half of the freed blocks lived for so long or less (p99: 99 of 100)", "Oldest": "age of the oldest in use",
-          "Alloc": "allocated a second", "Still live": "sampled blocks in use"}
-
-
-@dataclass
-class Row:
-    """A site, or a site in a thread."""
-
-    site: Site
-    value: float  # what it is ordered by
-    growth: Optional[Growth] = None
-    allocated: float = 0.0  # of the time that rates are of
-    thread: int = 0  # 0: others than those that the profile lists
-    cells: list[str] = field(default_factory=list)
-    where: str = ""
-    chain: str = ""
+          "Alloc": "allocated a second", "Still live": "sampled blocks in use", "With calls": "of it and all that it calls"}
 
 
 Column = tuple[str, Callable[[Row], str]]
@@ -78,12 +66,15 @@ def _lifetime(name: str, key: str) -> Column:
     return name, lambda row: life(row.site, key)
 
 
+INCLUSIVE: Column = ("With calls", lambda row: size(row.inclusive))
+
+
 def rate_column(seconds: float) -> Column:
     return "Alloc", lambda row: f"{size(row.allocated / seconds)}/s" if seconds > 0 else NONE
 
 
 def _add_rates(rows: list[Row], found: Profile, since: Optional[Profile]) -> float:
-    """What was allocated since an older profile, else since the start if sampling was on all the time. Returns the seconds of
+    """To rows of sites. What was allocated since an older profile, else since the start if sampling was on all the time. Returns the seconds of
     that; 0: nobody knows for how long sampling was on."""
     if since is not None and since.is_on:
         of = {id(one.site): one.allocated for one in difference(since, found)}
@@ -103,21 +94,22 @@ class Mode:
     order: Callable[[Row], float]
     columns: tuple[Column, ...]
     has_rate: bool = False
+    has_calls: bool = False  # what functions hold with all that they call
 
 
 MODES = {
     "inuse": Mode("by bytes in use", lambda row: row.site.inuse.bytes,
-                  (INUSE, INUSE_ERROR, OBJECTS, SLACK, PINNED, _lifetime("p50", "p50"), _lifetime("p99", "p99")), True),
+                  (INUSE, INUSE_ERROR, OBJECTS, SLACK, PINNED, _lifetime("p50", "p50"), _lifetime("p99", "p99")), True, True),
     "alloc": Mode("by bytes allocated", lambda row: row.site.alloc.bytes,
                   (("Allocated", lambda row: size(row.site.alloc.bytes)),
                    ("±", lambda row: percent_error(row.site.alloc, row.site.alloc.error)),
                    ("Objects", lambda row: number(round(row.site.alloc.objects))), KEPT, _lifetime("p50", "p50"),
-                   _lifetime("p99", "p99")), True),
+                   _lifetime("p99", "p99")), True, True),
     "peak": Mode("by bytes at the peak", lambda row: row.site.peak.bytes,
                  (("At peak", lambda row: size(row.site.peak.bytes)),
                   ("±", lambda row: percent_error(row.site.peak, row.site.peak.error)),
-                  ("Objects", lambda row: number(round(row.site.peak.objects))), ("In use now", INUSE[1]))),
-    "pinned": Mode("by free bytes that its blocks keep resident", lambda row: row.site.pinned,
+                  ("Objects", lambda row: number(round(row.site.peak.objects))), ("In use now", INUSE[1])), has_calls=True),
+    "pinned": Mode("by free bytes that their blocks keep resident", lambda row: row.site.pinned,
                    (PINNED, INUSE, INUSE_ERROR, OBJECTS, OLDEST)),
     "lifetimes": Mode("by bytes allocated", lambda row: row.site.alloc.bytes,
                       (("Freed", lambda row: number(row.site.lifetimes.freed)), _lifetime("p10", "p10"),
@@ -129,7 +121,7 @@ MODES = {
                  (*GROWN, ("Objects", lambda row: number(round(row.growth.objects)) if row.growth else NONE), INUSE,
                   INUSE_ERROR), True),
     "threads": Mode("by thread and bytes in use", lambda row: row.value,
-                    (("Thread", lambda row: str(row.thread or "others")), ("In use", lambda row: size(row.value)), ("Of site", INUSE[1]))),
+                    (("Thread", lambda row: row.thread or "others"), ("In use", lambda row: size(row.value)), ("Of site", INUSE[1]))),
 }
 
 
@@ -166,24 +158,44 @@ def _check(found: Profile, exact: int) -> str:
     return f"The library counts {size(exact)}; the estimate is {away}."
 
 
-def _thread_rows(found: Profile) -> list[Row]:
-    """The busiest thread first, and the sites of each together; last what others have."""
-    totals: dict[int, float] = {}
-    rows = [Row(site, amount, thread=thread) for site in found.sites for thread, amount in site.threads if amount > 0]
-    for site in found.sites:  # the library lists the largest of each site
-        left = site.inuse.bytes - sum(amount for _, amount in site.threads)
-        if site.threads and left > 0.01 * site.inuse.bytes:
-            rows.append(Row(site, left))
+def _called(named: Named) -> dict[int, str]:
+    """What threads are called: those of one name together, with how many they are."""
+    known = {tid: named.threads.get(tid, "") for site in named.sites for tid, _ in site.threads}
+    several = Counter(name for name in known.values() if name)
+    return {tid: str(tid) if not name else f"{name} {tid}" if several[name] == 1 else f"{name} ×{several[name]}"
+            for tid, name in known.items()}
+
+
+def _thread_rows(named: Named) -> list[Row]:
+    """What others have has no name."""
+    called = _called(named)
+    found: dict[tuple[str, int], Row] = {}
+    for at, site in enumerate(named.sites):
+        left = site.inuse.bytes - sum(amount for _, amount in site.threads)  # the library lists the largest of each site
+        rest = [("", left)] * bool(site.threads and left > 0.01 * site.inuse.bytes)
+        for thread, amount in [*((called[tid], amount) for tid, amount in site.threads if amount > 0), *rest]:
+            found.setdefault((thread, at), Row(site, 0.0, thread=thread)).value += amount
+    return list(found.values())
+
+
+def _by_thread(rows: list[Row]) -> list[Row]:
+    """The busiest thread first, and what each has together; last what others have."""
+    totals: Counter[str] = Counter()
     for row in rows:
-        totals[row.thread] = totals.get(row.thread, 0.0) + row.value
+        totals[row.thread] += row.value
     return sorted(rows, key=lambda row: (not row.thread, -totals[row.thread], row.thread, -row.value))
 
 
-def _rows(found: Profile, mode: str, before: Optional[Profile]) -> list[Row]:
+def _rows(named: Named, mode: str, before: Optional[Profile]) -> list[Row]:
     if mode == "threads":
-        return _thread_rows(found)
+        return _thread_rows(named)
+    found = named.profile
     grown = difference(before, found) if before is not None else []
-    rows = [Row(one.site, 0.0, one) for one in grown] if before is not None else [Row(site, 0.0) for site in found.sites]
+    named.learn([one.site for one in grown])
+    rows = [Row(one.site, 0.0, one) for one in grown if named.shows(one.site)] if before is not None else \
+        [Row(site, 0.0) for site in named.sites]
+    if mode == "leaks":
+        rows = [row for row in rows if not named.is_suppressed(row.site)]
     for row in rows:
         row.value = MODES[mode].order(row)
     kept = [row for row in rows if row.value > 0 or mode == "diff" and row.value]
@@ -201,8 +213,11 @@ def _without_site(before: Profile, found: Profile, rows: list[Row]) -> list[str]
             "while sampling was off (--keep leaves it on)."]
 
 
-def nothing(found: Profile, mode: str) -> str:
+def nothing(named: Named, mode: str) -> str:
     """Why there is no row, and what would have one."""
+    found = named.profile
+    if found.sites and not named.sites:
+        return "No site matches --focus and --ignore."
     if found.sites:
         return NONE_HAS.get(mode, "No site has any.")
     if found.is_on:
@@ -210,34 +225,70 @@ def nothing(found: Profile, mode: str) -> str:
     return "Nothing was sampled: sampling is off. Name a running process, or start the program by profile -- PROGRAM."
 
 
+def _columns(mode: str, by: str) -> list[Column]:
+    """Of sums there are no percentiles of lifetimes."""
+    kind = MODES[mode]
+    if by == "stack":
+        return list(kind.columns)
+    columns = [column for column in kind.columns if column[0] not in ("p50", "p99")]
+    return [*columns[:2], INCLUSIVE, *columns[2:]] if kind.has_calls else columns
+
+
+def _most(rows: list[Row], mode: str, most: int) -> list[Row]:
+    """Of a difference what has grown, and what has shrunk."""
+    if not most or len(rows) <= most:
+        return rows
+    low = sum(row.value < 0 for row in rows[-most // 4:]) if mode == "diff" else 0
+    return rows[:most - low] + rows[len(rows) - low:]
+
+
+def _selected(named: Named, mode: str) -> list[str]:
+    """What of the profile is looked at, if not all."""
+    said = []
+    if len(named.sites) < len(named.profile.sites):
+        said.append(f"Of these {size(math.fsum(site.inuse.bytes for site in named.sites))} at {count(len(named.sites), 'site')} are "
+                    "looked at (--focus, --ignore).")
+    aside = [site for site in named.sites if mode == "leaks" and named.is_suppressed(site)]
+    if aside:
+        said.append(f"{size(math.fsum(site.inuse.bytes for site in aside))} at {count(len(aside), 'site')} are suppressed.")
+    return said
+
+
 def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile] = None, most: int = MOST,
-         since: Optional[Profile] = None) -> Report:
+         since: Optional[Profile] = None, by: str = "function") -> Report:
     """`before`: an older profile, which growth refers to; `most`: rows, 0 for all; `since`: an older profile of the same
     process, which rates refer to."""
     found, kind = named.profile, MODES[mode]
-    rows = _rows(found, mode, before)
-    shown = rows[:most] if most and mode != "diff" else rows
-    if most and mode == "diff" and len(rows) > most:  # what has grown, and what has shrunk
-        low = sum(row.value < 0 for row in rows[-most // 4:])
-        shown = rows[:most - low] + rows[len(rows) - low:]
-    columns = list(kind.columns)
+    by = "stack" if mode == "lifetimes" else by
+    rows, columns = _rows(named, mode, before), _columns(mode, by)
     if kind.has_rate:
         is_same = before is not None and before.pid == found.pid and found.is_whole  # of another run times mean nothing
-        columns.insert(3, rate_column(_add_rates(shown, found, since or (before if is_same else None))))
+        columns.insert(3, rate_column(_add_rates(rows, found, since or (before if is_same else None))))
+    if by != "stack":
+        rows = [row for row in grouped(rows, named, by, kind.order if kind.has_calls else None)
+                if row.inclusive or abs(row.value) >= 1]
+    rows = _by_thread(rows) if mode == "threads" else rows
+    shown = _most(rows, mode, most)
     for row in shown:
-        row.cells = [cell(row) for _, cell in columns]
-        row.where, row.chain = named.where(row.site), named.chain(row.site)
-    left = sum(row.value for row in rows) - sum(row.value for row in shown)
-    lines = head(found, title)
+        row.cells = [cell(row) if row.site is not EMPTY or cell is INCLUSIVE[1] else NONE for _, cell in columns]
+        if not row.where:
+            row.where, row.callers = named.where(row.site), named.chain(row.site, CALLERS)
+    lines = [*head(found, title), *_selected(named, mode)]
     if before is not None:
         lines.append(f"Growth is that of {duration(max(0.0, found.time - before.time))}.")
         lines += _without_site(before, found, rows) if mode == "diff" else []
     if mode == "peak" and found.peak_bytes:
         lines.append(f"The peak was {size(found.peak_bytes)}, {duration(max(0.0, found.time - found.peak_time))} before.")
     if not rows:
-        return Report(lines, kind.title, [], [], nothing(found, mode))
-    return Report(lines, kind.title, [name for name, _ in columns], shown,
-                  f"{count(len(rows) - len(shown), 'more site')}, {size(left)} together" if len(rows) > len(shown) else "")
+        return Report(lines, "", [], [], nothing(named, mode))
+    return Report(lines, f"{BY[by]} {kind.title}", [name for name, _ in columns], shown, _left(rows, shown, BY[by].lower()[:-1]))
+
+
+def _left(rows: list[Row], shown: list[Row], noun: str) -> str:
+    """What is not shown; functions that only call hold nothing more."""
+    left = [sum(bool(row.value) for row in part) for part in (rows, shown)]
+    value = sum(row.value for row in rows) - sum(row.value for row in shown)
+    return f"{count(left[0] - left[1], f'more {noun}')}, {size(value)} together" if left[0] > left[1] else ""
 
 
 NONE_HAS = {"pinned": "No block that was sampled keeps free memory resident.", "diff": "No site has grown or shrunk.",
@@ -251,15 +302,15 @@ def foot(report: Report) -> str:
 
 
 def lines(report: Report, width: int = 80) -> list[str]:
-    """Plain text; the place of a site stands in a line of its own below its figures."""
+    """Plain text; a place stands in a line of its own below its figures."""
     found = [piece for line in report.head for piece in textwrap.wrap(line, max(width, 60), break_on_hyphens=False)]
     if not report.rows:
         return found + ["", report.left]
     widths = [max(len(name), *(len(row.cells[at]) for row in report.rows)) for at, name in enumerate(report.columns)]
-    found += ["", f"Sites {report.title}", "  ".join(name.rjust(wide) for name, wide in zip(report.columns, widths))]
+    found += ["", report.title, "  ".join(name.rjust(wide) for name, wide in zip(report.columns, widths))]
     for row in report.rows:
         found.append("  ".join(cell.rjust(wide) for cell, wide in zip(row.cells, widths)))
-        found.append(clip(f"    {row.where}{f'  < {row.chain}' if row.chain else ''}", max(width, 60)))
+        found.append(clip(f"    {row.place(max(width, 60) - 4)}", max(width, 60)))
     found += [report.left] if report.left else []
     return found + textwrap.wrap(foot(report), max(width, 60), break_on_hyphens=False)
 

@@ -12,12 +12,14 @@ from rich.text import Text
 
 from . import process, profile_report, terminal
 from .profile_command import Asked, Session, title
+from .profile_group import Row
 from .profile_model import Profile
 from .profile_names import Named
 from .top import LOOK, STOPPED, keys, wants_end
 
 INTERVAL = 1.0
 NARROW = 110  # columns: below, places have lines of their own
+FOLDED = 0.8  # of the width is what a place in a column may be long
 
 
 def table(report: profile_report.Report, width: int) -> RenderableType:
@@ -29,15 +31,21 @@ def table(report: profile_report.Report, width: int) -> RenderableType:
     is_wide = width >= NARROW
     if is_wide:
         found.add_column("Where", ratio=1, overflow="fold")
-    parts: list[RenderableType] = [*head, Text(""), Text(f"Sites {report.title}", "bold")]
+    parts: list[RenderableType] = [*head, Text(""), Text(report.title, "bold")]
     for row in report.rows:
-        place = Text.assemble((row.where, "bold"), f"  < {row.chain}" if row.chain else "")
-        found.add_row(*row.cells, *([place] if is_wide else []))
+        place = [_place(row, FOLDED * width)] if is_wide else []
+        found.add_row(*row.cells, *place)
     parts.append(found)
     if not is_wide:
         parts = [*parts[:-1], *_narrow(report, width)]
     parts += [Text(report.left, "dim")] if report.left else []
     return Group(*parts, Text(profile_report.foot(report), "dim"))
+
+
+def _place(row: Row, width: int) -> Text:
+    text = Text(row.place(int(width)))
+    text.stylize("bold", 0, len(row.where))
+    return text
 
 
 def _narrow(report: profile_report.Report, width: int) -> list[Text]:
@@ -46,14 +54,13 @@ def _narrow(report: profile_report.Report, width: int) -> list[Text]:
     found = [Text(gap.join(name.rjust(wide) for name, wide in zip(report.columns, widths)), "dim", no_wrap=True)]
     for row in report.rows:
         found.append(Text(gap.join(cell.rjust(wide) for cell, wide in zip(row.cells, widths)), no_wrap=True))
-        line = Text.assemble("    ", (row.where, "bold"), f"  < {row.chain}" if row.chain else "", no_wrap=True,
-                             overflow="ellipsis")
+        line = Text("    ", no_wrap=True, overflow="ellipsis").append_text(_place(row, width - 4))
         found.append(line)
     return found
 
 
 def write(out: Console, named: Named, about: str, asked: Asked, before: Optional[Profile], since: Optional[Profile] = None) -> None:
-    out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows, since), out.width))
+    out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows, since, asked.by), out.width))
 
 
 def _fitting(asked: Asked, out: Console) -> int:
@@ -63,7 +70,7 @@ def _fitting(asked: Asked, out: Console) -> int:
 
 def live(out: Console, session: Session, asked: Asked) -> Named:
     """The last profile that was shown."""
-    begin, named = session.first.found, Named(session.first.found, session.pid)
+    begin, named = session.first.found, asked.named(session.first.found, session.pid)
     with keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as shown, suppress(KeyboardInterrupt):
         due = 0.0
         while True:
@@ -75,7 +82,7 @@ def live(out: Console, session: Session, asked: Asked) -> Named:
                 note = STOPPED if process.state(session.pid) in ("T", "t") else "q ends it"
                 before = begin if asked.mode in ("diff", "leaks") else None
                 report = profile_report.make(named, title(named.profile, session.pid), asked.mode, before, _fitting(asked, out),
-                                             begin)
+                                             begin, asked.by)
                 shown.update(Group(table(report, out.width), Text(note, "dim")), refresh=True)
                 due = time.monotonic() + INTERVAL
             if wants_end(has_keys, max(0.0, min(LOOK, due - time.monotonic()))):
