@@ -19,6 +19,8 @@ enum {
     PPROF_MAPPING = 3,
     PPROF_LOCATION = 4,
     PPROF_STRING = 6,
+    PPROF_DROP = 7,
+    PPROF_KEEP = 8,
     PPROF_TIME = 9,
     PPROF_DURATION = 10,
     PPROF_PERIOD_TYPE = 11,
@@ -89,10 +91,26 @@ enum {
     STRING_IN_USE_OBJECTS,
     STRING_IN_USE_SPACE,
     STRING_SPACE,
+    STRING_DROP,
+    STRING_KEEP,
     STRING_MODULES,
 };
+
+/* pprof takes away a function that matches the first, with all that it calls: what only passes a
+ * wish for memory on, so that the functions of the program are named. Those that call functions of
+ * the program match the second. Beside tools/hakmem_view/profile_pprof.py. */
+#define DROP_FRAMES                                                                                \
+    "alloc::.*|<alloc::.*|(std|core)::alloc::.*|hashbrown::raw::.*|__rust_.*|__rdl_.*|__rg_.*|"    \
+    "(hak_|__libc_|je_|mi_|tc_|x)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|"     \
+    "posix_memalign)|operator new.*|__gnu_cxx::.*|std::(__new_)?allocator(_traits)?<.*|"           \
+    "std::_Vector_base<.*|std::(__cxx11::)?basic_string<.*"
+#define KEEP_FRAMES                                                                                \
+    ".*::(call|call_once|call_mut|from_iter|extend|extend_desugared|extend_trusted|fold|for_each|" \
+    "map|retain|sort|sort_by|sort_by_key|resize_with|or_insert_with|new_cyclic|drop|fmt|clone|eq|" \
+    "cmp|hash|next|collect)(::<.*>)?"
 static const char *const pprof_strings[] = {
-    "", "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "inuse_space", "space",
+    "",      "alloc_objects", "count",     "alloc_space", "bytes", "inuse_objects", "inuse_space",
+    "space", DROP_FRAMES,     KEEP_FRAMES,
 };
 
 typedef struct pprof {
@@ -221,6 +239,8 @@ static void put_all(pprof_t *pprof) {
     put_type(pprof, PPROF_PERIOD_TYPE, STRING_SPACE, STRING_BYTES);
     proto_number(&pprof->all, PPROF_PERIOD, copy->store.rate);
     proto_number(&pprof->all, PPROF_DEFAULT_TYPE, STRING_IN_USE_SPACE);
+    proto_number(&pprof->all, PPROF_DROP, STRING_DROP);
+    proto_number(&pprof->all, PPROF_KEEP, STRING_KEEP);
 }
 
 void obs_write_pprof(const hak_sink_t *sink, const obs_copy_t *copy) {

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Sums by function and line, what of a profile is looked at, threads by name: of stacks whose functions are made up."""
+import gzip
 import math
+import re
 
 import pytest
 import synthetic
+from conftest import ROOT
 from synthetic import BEGIN, OFFSET, Load, Truth
 
-from hakmem_view import profile_command, profile_report
+from hakmem_view import profile_command, profile_pprof, profile_report
 from hakmem_view.errors import ViewError
 from hakmem_view.profile_group import Row, brief, grouped
 from hakmem_view.profile_model import profile
@@ -137,6 +140,29 @@ def test_threads_of_one_name_are_one():
     assert [(row.cells[0], row.where) for row in report.rows] == [
         ("io ×2", "cache::put in cache.rs"), ("main 4714", "parse at parse.cc:5")]
     assert [row.cells[0] for row in made(standard(), "threads").rows] == ["4713", "4714", "4712"]
+
+
+def test_pprof_begins_stacks_where_the_program_allocates():
+    one = profile_pprof.message()()
+    one.ParseFromString(gzip.decompress(profile_pprof.encode(standard())))
+    places = {place.id: place for place in one.location}
+    names = {function.id: one.string_table[function.name] for function in one.function}
+    stacks = [[names[line.function_id] for at in sample.location_id for line in places[at].line] for sample in one.sample]
+    assert stacks[0] == ["cache::put", "serve", "main"] and stacks[1][:2] == ["cache::put", "std::vec::from_iter"]
+
+
+@pytest.mark.parametrize("name, is_dropped", [
+    ("malloc", True), ("operator new", True), ("alloc::alloc::exchange_malloc", True), ("alloc::vec::Vec<T,A>::push", True),
+    ("<alloc::string::String as core::convert::From<&str>>::from", True), ("std::vector<int>::push_back", False),
+    ("std::__cxx11::basic_string<char>::_M_create", True), ("<alloc::vec::Vec<T> as X>::from_iter", False),
+    ("<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once", False), ("cache::put", False), ("main", False),
+    ("alloc_cache", False), ("std::rt::lang_start", False)])
+def test_pprof_is_told_what_to_drop_by_both_writers(name, is_dropped):
+    dropped, kept = (re.fullmatch(rule, name) for rule in (profile_pprof.DROP_FRAMES, profile_pprof.KEEP_FRAMES))
+    assert bool(dropped and not kept) == is_dropped
+    text = re.sub(r'"\s*\\\n\s*"', "", (ROOT / "observe/pprof.c").read_text(encoding="utf-8"))
+    assert [re.search(rf'{key} +\\\n +"([^"]*)"', text)[1] for key in ("DROP_FRAMES", "KEEP_FRAMES")] == \
+        [profile_pprof.DROP_FRAMES, profile_pprof.KEEP_FRAMES]
 
 
 def test_rows_of_no_site_are_none():

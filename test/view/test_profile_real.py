@@ -230,3 +230,13 @@ def test_growth_of_redis_is_seen_where_it_allocates(view, tmp_path):
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+@pytest.mark.parametrize("source, first", [("leaky.rs", "leaky::remember"), ("leaky.cpp", "remember"), ("leaky.c", "leak_record")])
+def test_pprof_names_functions_of_the_program_first(at_end, view, folder, source, first, tmp_path):
+    _, _, stored = at_end([], program_of(folder, source), 16)
+    assert view("profile", "--pprof", tmp_path / "heap.pb.gz", stored).returncode == 0
+    shown = subprocess.run(["go", "tool", "pprof", "-top", tmp_path / "heap.pb.gz"], capture_output=True, text=True, check=True).stdout
+    row = shown.splitlines()[next(at for at, line in enumerate(shown.splitlines()) if "flat%" in line) + 1]
+    assert first in row.split()[5], shown

@@ -8,7 +8,7 @@ from functools import lru_cache
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from .profile_model import KINDS, Mapping, Profile, Site
-from .profile_names import Named, Frame
+from .profile_names import Frame, Named, is_aside
 
 PACKAGE = "perftools.profiles"
 SCHEMA = {  # message: (field, number, type; * is repeated), as of profile.proto
@@ -32,6 +32,15 @@ TYPES = (("alloc_objects", "count", lambda site: site.alloc.objects), ("alloc_sp
          ("slack_space", "bytes", KINDS["slack"].of))
 DEFAULTS = {"inuse": "inuse_space", "alloc": "alloc_space", "peak": "peak_space", "pinned": "pinned_space",
             "slack": "slack_space", "objects": "inuse_objects"}
+
+# pprof takes away a function that matches the first, with all that it calls, but not if it matches the second; as in observe/pprof.c.
+DROP_FRAMES = (r"alloc::.*|<alloc::.*|(std|core)::alloc::.*|hashbrown::raw::.*|__rust_.*|__rdl_.*|__rg_.*|"
+               r"(hak_|__libc_|je_|mi_|tc_|x)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|"
+               r"posix_memalign)|operator new.*|__gnu_cxx::.*|std::(__new_)?allocator(_traits)?<.*|"
+               r"std::_Vector_base<.*|std::(__cxx11::)?basic_string<.*")
+KEEP_FRAMES = (r".*::(call|call_once|call_mut|from_iter|extend|extend_desugared|extend_trusted|fold|for_each|"
+               r"map|retain|sort|sort_by|sort_by_key|resize_with|or_insert_with|new_cyclic|drop|fmt|clone|eq|"
+               r"cmp|hash|next|collect)(::<.*>)?")
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +71,7 @@ class Maker:
         self.named, self.made = named, message()()
         self.strings: dict[str, int] = {"": 0}
         self.functions: dict[tuple[str, str], int] = {}
-        self.locations: dict[object, int] = {}
+        self.locations: dict[tuple[int, int], int] = {}
         self.mappings: dict[Mapping, int] = {}
 
     def text(self, text: str) -> int:
@@ -84,19 +93,30 @@ class Maker:
                                   has_filenames=True, has_line_numbers=True, has_inline_frames=True)
         return self.mappings[one]
 
-    def location(self, address: int) -> int:
-        """pprof looks names up at the address itself: that of the call, not of the return."""
-        if address not in self.locations:
-            self.locations[address] = len(self.locations) + 1
+    def location(self, address: int, passed: int = 0) -> int:
+        """pprof looks names up at the address itself: that of the call, not of the return. Without the innermost frames that
+        are passed over."""
+        key = (address, passed)
+        if key not in self.locations:
+            self.locations[key] = len(self.locations) + 1
             where = self.named.profile.mapping(address)
-            made = self.made.location.add(id=self.locations[address], address=max(0, address - 1),
+            made = self.made.location.add(id=self.locations[key], address=max(0, address - 1),
                                           mapping_id=self.mapping(where) if where else 0)
-            for frame in self.named.of(address):
+            for frame in self.named.of(address)[passed:]:
                 made.line.add(function_id=self.function(frame), line=frame.line)
-        return self.locations[address]
+        return self.locations[key]
+
+    def stack(self, site: Site) -> list[int]:
+        """From the first function that does more than to pass a wish for memory on."""
+        addresses = self.named.addresses(site)
+        for at, address in enumerate(addresses):
+            passed = next((number for number, frame in enumerate(self.named.of(address)) if not is_aside(frame)), None)
+            if passed is not None:
+                return [self.location(address, passed), *map(self.location, addresses[at + 1:])]
+        return [self.location(address) for address in addresses]
 
     def sample(self, site: Site) -> None:
-        one = self.made.sample.add(location_id=[self.location(address) for address in self.named.addresses(site)],
+        one = self.made.sample.add(location_id=self.stack(site),
                                    value=[round(of(site)) for _, _, of in TYPES])
         mean = round(site.inuse.bytes / site.inuse.objects) if site.inuse.objects else 0
         if mean:
@@ -115,6 +135,7 @@ def encode(named: Named, kind: str = "inuse") -> bytes:
     made.period_type.type, made.period_type.unit = maker.text("space"), maker.text("bytes")
     made.period, made.time_nanos = found.rate, round(found.time * 1e9)
     made.duration_nanos = round(found.seconds * 1e9)
+    made.drop_frames, made.keep_frames = maker.text(DROP_FRAMES), maker.text(KEEP_FRAMES)
     _main_first(maker, found)
     for site in named.sites:
         maker.sample(site)
