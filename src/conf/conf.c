@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "conf/table.h"
+#include "os/libc.h"
 #include "os/optional.h"
 
 #include <string.h>
@@ -279,11 +280,28 @@ static void conf_start_anew(void) {
     }
 }
 
+#ifndef HAK_JE_PREFIX
+#define HAK_JE_PREFIX NULL
+#endif
+
+/* NULL: this library does not stand for jemalloc's. Each start asks. */
+static const char *theirs_prefix(void) {
+    const char *prefix = HAK_JE_PREFIX;
+    if (HAK_SHARED && prefix == NULL) {
+        const char *file = hak_libc_own_file(), *slash = strrchr(file, '/');
+        file = slash != NULL ? slash + 1 : file;
+        prefix = strncmp(file, "libjemalloc.so", strlen("libjemalloc.so")) == 0 ? "" : NULL;
+    }
+    return prefix;
+}
+
 HAK_COLD void hak_conf_read(void) {
     char text[CONF_LIST_BYTES];
     unsigned mistakes = 0;
     conf_start_anew();
-    mistakes += hak_conf_read_theirs(text, sizeof text);
+    if (theirs_prefix() != NULL) {
+        mistakes += hak_conf_read_theirs(theirs_prefix(), text, sizeof text);
+    }
     if (&hak_options != NULL && hak_options != NULL) {
         mistakes += hak_conf_parse(hak_options, "hak_options");
     }

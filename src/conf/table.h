@@ -58,9 +58,9 @@ extern hak_conf_state_t hak_conf_state;            /* [init] */
 
 /* NULL: there is none of that name. */
 const hak_conf_option_t *hak_conf_find(const char *name, size_t length);
-/* Reads what jemalloc would, through the buffer, where the library stands for it (theirs.c).
+/* Reads what jemalloc would, through the buffer, where its names have the prefix (theirs.c).
  * Returns the number of mistakes. */
-unsigned hak_conf_read_theirs(char *text, size_t capacity);
+unsigned hak_conf_read_theirs(const char *prefix, char *text, size_t capacity);
 /* A name of a choice; NULL: it has no so many, or is none. */
 const char *hak_conf_choice(const hak_conf_option_t *option, uint64_t index);
 /* The value in force. */

@@ -13,9 +13,6 @@
 
 #include <string.h>
 
-#ifndef HAK_JE_PREFIX
-#define HAK_JE_PREFIX NULL
-#endif
 #ifndef HAK_JE_CONF
 #define HAK_JE_CONF ""
 #endif
@@ -81,18 +78,6 @@ typedef struct theirs {
     hak_text_t *unknown; /* what has no effect, of all sources */
     unsigned mistakes;
 } theirs_t;
-
-/* NULL: this library does not stand for jemalloc's. */
-static const char *theirs_prefix(void) {
-    const char *file = "", *prefix = HAK_JE_PREFIX;
-    if (HAK_SHARED && prefix == NULL) {
-        (void)hak_libc_object_of((const void *)hak_conf_read_theirs, &file);
-        const char *slash = strrchr(file, '/');
-        file = slash != NULL ? slash + 1 : file;
-        prefix = strncmp(file, "libjemalloc.so", strlen("libjemalloc.so")) == 0 ? "" : NULL;
-    }
-    return prefix;
-}
 
 /* The number, of which a minus is its sign. */
 static bool theirs_number(const char *s, size_t length, int64_t *number) {
@@ -234,16 +219,12 @@ static void theirs_sample(theirs_t *from) {
     }
 }
 
-HAK_COLD unsigned hak_conf_read_theirs(char *text, size_t capacity) {
+HAK_COLD unsigned hak_conf_read_theirs(const char *prefix, char *text, size_t capacity) {
     static char variable[THEIRS_NAME_BYTES + 1]; /* [init] stays the source of what it set */
     HAK_TEXT(link, THEIRS_NAME_BYTES);
     HAK_TEXT(unknown, HAK_LINE_TEXT / 2);
     hak_text_t name = {.data = variable, .capacity = THEIRS_NAME_BYTES};
     theirs_t from = {.unknown = &unknown};
-    const char *prefix = theirs_prefix();
-    if (prefix == NULL) {
-        return 0;
-    }
     for (const char *at = prefix; *at != '\0'; at++) {
         hak_text_format(&name, "%c", *at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
     }

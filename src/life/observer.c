@@ -17,10 +17,9 @@ static HAK_COLD void *observer_load(void) {
     static const char *const folders[] = {"", "../../"};
     void *(*open)(const char *, int) =
         (void *(*)(const char *, int))hak_libc_symbol(HAK_LIBC_NEXT, "dlopen");
-    const char *file = "";
+    const char *file = hak_libc_own_file();
     void *handle = NULL;
     HAK_TEXT(path, OBSERVER_PATH_BYTES);
-    (void)hak_libc_object_of((const void *)hak_life_observer, &file);
     const char *slash = strrchr(file, '/');
     for (unsigned i = 0; slash != NULL && handle == NULL && i < 2; i++) {
         path.length = 0;

@@ -80,6 +80,8 @@ bool hak_libc_find_start(uintptr_t address, uintptr_t *start);
 /* Whether the loaded object that an address lies in was there at the start of the process, and is
  * never unloaded. No lock. false: also where it is not known. */
 bool hak_libc_stays_loaded(uintptr_t address);
+/* The path of this library; "": not known. */
+const char *hak_libc_own_file(void);
 /* For hak_os_object_mark. */
 uintptr_t hak_libc_object_mark(uintptr_t address);
 /* How many objects were unloaded so far, or what differs from the last answer. Takes a lock that

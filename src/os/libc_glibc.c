@@ -98,6 +98,16 @@ bool hak_libc_find_start(uintptr_t address, uintptr_t *start) {
     return is_found;
 }
 
+const char *hak_libc_own_file(void) {
+    uint64_t object[OBJECT_WORDS];
+    const char *file = "";
+    if (libc_find_object((uintptr_t)hak_libc_own_file, object)) {
+        return ((const struct link_map *)object[OBJECT_RECORD])->l_name;
+    }
+    (void)hak_libc_object_of((const void *)hak_libc_own_file, &file);
+    return file;
+}
+
 uintptr_t hak_libc_object_mark(uintptr_t address) {
     uint64_t object[OBJECT_WORDS];
     (void)libc_find_object(address, object);

@@ -50,10 +50,10 @@ HAK_COLD bool hak_pagemap_prepare(const void *base, size_t bytes) {
     return true;
 }
 
-/* MAP-7: bit i % 64 of word j % 64 for part i of the leaf of root j. */
-enum { LEAF_PARTS = 64, LEAF_PART_BYTES = sizeof(hak_pagemap_leaf_t) / LEAF_PARTS };
+/* MAP-7: bit i of word j % NOTES for part i of the leaf of root j. */
+enum { LEAF_PARTS = 64, LEAF_PART_BYTES = sizeof(hak_pagemap_leaf_t) / LEAF_PARTS, NOTES = 16 };
 _Static_assert(sizeof(hak_pagemap_leaf_t) % LEAF_PARTS == 0, "parts cover a leaf");
-HAK_LOCKED_STATE uint64_t hak_pagemap_written[LEAF_PARTS]; /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_pagemap_written[NOTES]; /* [atomic] */
 
 static uint64_t parts_of(size_t offset, size_t bytes) {
     size_t first = offset / LEAF_PART_BYTES, last = (offset + bytes - 1) / LEAF_PART_BYTES;
@@ -63,7 +63,7 @@ static uint64_t parts_of(size_t offset, size_t bytes) {
 /* Before the write itself: bytes of the leaf of this address. */
 static void pagemap_note(const void *address, size_t offset, size_t bytes) {
     size_t root = (uintptr_t)address >> HAK_PAGEMAP_LEAF_LOG2;
-    uint64_t *written = &hak_pagemap_written[root % LEAF_PARTS], parts = parts_of(offset, bytes);
+    uint64_t *written = &hak_pagemap_written[root % NOTES], parts = parts_of(offset, bytes);
     if ((hak_load_relaxed(written) & parts) != parts) {
         hak_or_relaxed(written, parts);
     }
@@ -155,9 +155,9 @@ static uint64_t root_purge(uintptr_t distance, uint64_t written) {
 }
 
 void hak_pagemap_trim(void) {
-    for (size_t i = 0; i < LEAF_PARTS; i++) {
+    for (size_t i = 0; i < NOTES; i++) {
         uint64_t written = hak_swap_relaxed(&hak_pagemap_written[i], 0), left = 0;
-        for (size_t root = i; written != 0 && root < HAK_PAGEMAP_ROOTS; root += LEAF_PARTS) {
+        for (size_t root = i; written != 0 && root < HAK_PAGEMAP_ROOTS; root += NOTES) {
             uintptr_t distance = hak_load_acquire(&hak_pagemap.root[root]); /* pairs PAGEMAP-1 */
             left |= distance != 0 ? root_purge(distance, written) : 0;
         }

@@ -28,10 +28,18 @@ class Redis:
         self.process = subprocess.Popen([SERVER, "--port", "0", "--unixsocket", self.path, "--save", "", "--appendonly", "no",
                                          "--enable-debug-command", "yes", "--dir", folder, "--loglevel", "warning"],
                                         env=environment, stdout=subprocess.DEVNULL)
-        wait_until("redis-server", lambda: os.path.exists(self.path) or self.process.poll() is not None)
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
+        try:
+            wait_until("redis-server", self.is_connected)
+        except BaseException:
+            self.process.kill()
+            raise
         self.file = self.sock.makefile("rb")
+
+    def is_connected(self):
+        """It listens a while after it made its socket."""
+        assert self.process.poll() is None, "redis-server ended"
+        return self.sock.connect_ex(self.path) == 0
 
     def __enter__(self):
         return self
