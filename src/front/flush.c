@@ -39,12 +39,12 @@ HAK_INLINE bool is_same_slab(const hak_marks_t *a, const hak_marks_t *b) {
 /* Sends all, the marks of one slab with one number. */
 static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *messages) {
     uint32_t count = 0;
-    hak_set_unlocked_update(true);
+    hak_slab_t **sending = hak_remote_begin(&tcache->sending);
     for (uint64_t left = messages->used; left != 0;) {
         const hak_marks_t *marks = &messages->slot[hak_ctz(left)];
         left &= left - 1;
         count += marks->count;
-        hak_remote_note(&tcache->sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);
+        hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);
         hak_remote_mark(marks);
         if (left == 0 || !is_same_slab(marks, &messages->slot[hak_ctz(left)])) {
             hak_remote_tell(marks, count);
@@ -52,8 +52,7 @@ static HAK_NOINLINE void messages_send(hak_tcache_t *tcache, const messages_t *m
             count = 0;
         }
     }
-    hak_remote_note(&tcache->sending, NULL);
-    hak_set_unlocked_update(false);
+    hak_remote_end(sending);
 }
 
 /* Adds marks to those of their word; another word that had its slot is sent. */

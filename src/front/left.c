@@ -27,17 +27,39 @@ void hak_tcache_forget(hak_tcache_t *tcache) {
     tcache->begun = 0;
 }
 
+enum { MEND_MOST = 16 }; /* slabs one by one: each visits all superslabs */
+
+/* Completes messages of threads that are gone (SLAB-7), also of those that were gone in the parent,
+ * if the fork that made it was not clean. An owner that stays locked has taken its queue, perhaps,
+ * in which slabs of others waited: then all are queued anew. */
+static void messages_mend(void) {
+    unsigned noted = 0;
+    for (hak_tcache_t *t = hak_all_tcaches; t != NULL; t = t->next) {
+        noted += hak_load_acquire(&t->sending) != NULL; /* pairs REMOTE-5 */
+    }
+    bool is_all = noted > MEND_MOST || hak_lock_fork_lacks_any() ||
+                  hak_load_acquire(&hak_remote_unnoted) != 0; /* pairs REMOTE-5 */
+    if (is_all) {
+        hak_remote_mend(NULL);
+        hak_store_relaxed(&hak_remote_unnoted, 0);
+    }
+    for (hak_tcache_t *t = hak_all_tcaches; t != NULL && noted != 0; t = t->next) {
+        const hak_slab_t *sending = t->sending;
+        if (sending != NULL) { /* a store would copy the OS page */
+            t->sending = NULL;
+            if (!is_all) {
+                hak_remote_mend(sending);
+            }
+        }
+    }
+}
+
 /* The tcache's thread is gone. */
 static void tcache_leave(hak_tcache_t *tcache, bool is_clean) {
     tcache->is_attached = false;
     tcache->thread_id = 0;
     tcache->drawn = 0;
     if (is_clean && tcache->far_side != NULL) { /* so is the list; else it was being made */
-        const hak_slab_t *sending = hak_load_acquire(&tcache->sending); /* pairs REMOTE-5 */
-        if (sending != NULL) {
-            hak_remote_mend(sending);
-            tcache->sending = NULL;
-        }
         tcache->changing = 1;
         tcache->second = hak_unused_tcaches;
         hak_unused_tcaches = tcache;
@@ -45,11 +67,11 @@ static void tcache_leave(hak_tcache_t *tcache, bool is_clean) {
 }
 
 /* Other threads' bins may be in the middle of a change, so they are not read: their
- * blocks are lost to the child, whose next threads use the tcaches. Owners were at rest; messages
- * that were under way are completed (SLAB-7). */
+ * blocks are lost to the child, whose next threads use the tcaches. */
 void hak_tcache_after_fork(bool is_clean) {
     if (is_clean) {
         hak_span_after_fork();
+        messages_mend();
     }
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
@@ -65,10 +87,6 @@ void hak_tcache_after_fork(bool is_clean) {
     }
     if (second != NULL && second->quarantine != NULL) {
         hak_quarantine_attach(second);
-    }
-    if (is_clean && hak_load_acquire(&hak_remote_unnoted) != 0) { /* pairs REMOTE-5 */
-        hak_remote_mend(NULL);
-        hak_store_relaxed(&hak_remote_unnoted, 0);
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
         (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {

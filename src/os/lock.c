@@ -241,6 +241,21 @@ bool hak_lock_fork_begin(bool may_fail) {
     return is_begun;
 }
 
+bool hak_lock_fork_lacks(const hak_owner_lock_t *owner_lock) {
+    return hak_load_relaxed(&owner_lock->is_taken) != 0 &&
+           hak_load_relaxed(&owner_lock->forked_by) != &lock_own.forked;
+}
+
+bool hak_lock_fork_lacks_any(void) {
+    /* pairs OWNER-LOCKS */
+    for (hak_owner_lock_t *l = hak_load_acquire(&hak_owner_locks); l != NULL; l = l->next) {
+        if (hak_lock_fork_lacks(l)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* In the child, locks of other threads become free: those are gone, and the fork was not clean. */
 void hak_lock_fork_end(bool is_child) {
     uint16_t own = lock_own.held & (uint16_t)~lock_own.waiting;

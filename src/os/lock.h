@@ -135,6 +135,10 @@ HAK_COLD bool hak_lock_fork_begin(bool may_fail);
 /* [thread] The fork in progress began in no locked section and no unlocked update. Else the child
  * keeps that structure half changed, for good. */
 extern HAK_TLS bool hak_lock_fork_is_clean;
+/* In a fork: whether a thread that is gone in the child keeps the lock there, or any of an owner.
+ */
+HAK_COLD bool hak_lock_fork_lacks(const hak_owner_lock_t *owner_lock);
+HAK_COLD bool hak_lock_fork_lacks_any(void);
 /* Ends the section, in the parent and in the child, whose locks have no sleepers any more. */
 HAK_COLD void hak_lock_fork_end(bool is_child);
 

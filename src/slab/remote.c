@@ -52,12 +52,11 @@ void hak_remote_tell(const hak_marks_t *last, uint32_t count) {
 }
 
 void hak_remote_send(const hak_marks_t *marks, hak_slab_t **sending) {
-    hak_set_unlocked_update(true);
+    sending = hak_remote_begin(sending);
     hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);
     hak_remote_mark(marks);
     hak_remote_tell(marks, marks->count);
-    hak_remote_note(sending, NULL);
-    hak_set_unlocked_update(false);
+    hak_remote_end(sending);
 }
 
 void hak_remote_send_block(hak_slab_t *slab, void *block, hak_slab_t **sending) {
@@ -178,11 +177,13 @@ static void owner_empty(hak_owner_t *owner, void *context) {
     owner->ready = NULL;
 }
 
-/* The slab may be queued at an owner that had it before. A store would copy the OS page. */
+/* The slab may be queued at an owner that had it before. A store would copy the OS page. The slabs
+ * of an owner that stays locked may be in the middle of a change: what they hold is not read. */
 static void slab_mend(hak_superslab_t *superslab, unsigned unit, mend_t *mend) {
     hak_slab_t *slab = (hak_slab_t *)&superslab->unit[unit];
     uint64_t *number = hak_remote_number(superslab, unit), before = hak_load_relaxed(number);
-    uint32_t count = slab_uncounted(superslab, slab);
+    bool is_lost = hak_lock_fork_lacks(&hak_load_relaxed(&slab->owner)->lock);
+    uint64_t count = is_lost ? before : slab_uncounted(superslab, slab);
     if (before != count) {
         hak_store_relaxed(number, count);
     }

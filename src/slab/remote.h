@@ -26,10 +26,10 @@ typedef struct hak_marks {
 
 /* A message, from any thread: marks blocks as free, and then tells their owner the number. Until
  * that is received they count as in use, which keeps the slab from retiring. Fatal if one was
- * marked already. `sending` as for hak_remote_note. */
+ * marked already. `sending` as for hak_remote_begin. */
 void hak_remote_send(const hak_marks_t *marks, hak_slab_t **sending);
 /* The two halves, so that the marks of several words have one number; the slab is that of `last`,
- * and noted. Both within one hak_set_unlocked_update. */
+ * and noted. Both between hak_remote_begin and hak_remote_end. */
 void hak_remote_mark(const hak_marks_t *marks);
 void hak_remote_tell(const hak_marks_t *last, uint32_t count);
 /* Sends one block, which was in use. */
@@ -41,19 +41,36 @@ HAK_COLD const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits);
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
 
 extern uint32_t hak_remote_unnoted; /* [atomic] messages under way whose slab is not noted */
-/* Before the first mark of a message, and with NULL after its last step: notes its slab where the
- * child of a fork finds it, in a word of the thread. `sending` is NULL: the thread has none. */
+/* Before messages. `sending` is the thread's word for notes; NULL: it has none. Returns the word
+ * for the next two; NULL: none, as the word has the note of a message that a signal interrupted. */
+HAK_INLINE hak_slab_t **hak_remote_begin(hak_slab_t **sending) {
+    sending = HAK_LIKELY(hak_in_unlocked_update == 0) ? sending : NULL;
+    hak_set_unlocked_update(true);
+    if (HAK_UNLIKELY(sending == NULL)) {
+        (void)hak_add_release(&hak_remote_unnoted, 1); /* pairs REMOTE-5 */
+    }
+    return sending;
+}
+
+/* Before the first mark of a message: notes its slab where the child of a fork finds it. */
 HAK_INLINE void hak_remote_note(hak_slab_t **sending, hak_slab_t *slab) {
     if (HAK_LIKELY(sending != NULL)) {
         hak_store_release(sending, slab); /* pairs REMOTE-5 */
-    } else {
-        (void)hak_add_release(&hak_remote_unnoted, slab != NULL ? 1 : -1u); /* pairs REMOTE-5 */
     }
+}
+
+/* After the last step. */
+HAK_INLINE void hak_remote_end(hak_slab_t **sending) {
+    hak_remote_note(sending, NULL);
+    if (HAK_UNLIKELY(sending == NULL)) {
+        (void)hak_add_release(&hak_remote_unnoted, -1u); /* pairs REMOTE-5 */
+    }
+    hak_set_unlocked_update(false);
 }
 
 /* In the child of a fork, to whose owners no thread that is gone will send any more: one of those
  * threads may have marked blocks of the slab and not told their number, or not queued it. `slab`
- * was noted, and may have retired; NULL: any slab. */
+ * was noted, and may have retired; NULL: any slab, and no queue is trusted. */
 HAK_COLD void hak_remote_mend(const hak_slab_t *slab);
 
 /* Whether remote frees may be waiting. */

@@ -7,6 +7,7 @@ import collections
 
 Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 
+REMOTE_H = "slab/remote.h"
 REMOTE, OWNER, SLAB, LOCK, FLUSH = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
 BROKEN, MISCOUNTED = "fatal: hakmem broke its own invariant", "SLAB-1: "
@@ -186,9 +187,8 @@ MUTATIONS = [
     Mutation("mend_without_ready", "fork_drain", [TWICE, LOST], [
         (REMOTE, "{owner->ready, hak_load_relaxed(&owner->queue)}", "{NULL, hak_load_relaxed(&owner->queue)}")]),
     Mutation("mend_by_number", "fork", [MISCOUNTED, LOST, "a block is lost"], [
-        (REMOTE, "    uint32_t count = slab_uncounted(superslab, slab);\n",
-         "    uint64_t count = slab_uncounted(superslab, slab);\n"
-         "    count = before;\n")]),
+        (REMOTE, "is_lost ? before : slab_uncounted(superslab, slab);\n",
+         "is_lost ? before : slab_uncounted(superslab, slab);\n    count = before;\n")]),
     # REMOTE-5
     Mutation("note_after_marks", "fork", [LOST, MISCOUNTED, "a block is lost"], [
         (REMOTE, "    hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);\n"
@@ -196,8 +196,14 @@ MUTATIONS = [
          "    hak_remote_mark(marks);\n"
          "    hak_remote_note(sending, (hak_slab_t *)&marks->superslab->unit[marks->unit]);\n")]),
     Mutation("note_ends_before_the_number", "fork", [LOST, MISCOUNTED, "a block is lost"], [
-        (REMOTE, "    hak_remote_tell(marks, marks->count);\n    hak_remote_note(sending, NULL);\n",
-         "    hak_remote_note(sending, NULL);\n    hak_remote_tell(marks, marks->count);\n")]),
+        (REMOTE, "    hak_remote_tell(marks, marks->count);\n    hak_remote_end(sending);\n",
+         "    hak_remote_end(sending);\n    hak_remote_tell(marks, marks->count);\n")]),
+    Mutation("note_of_a_signal_handler", "fork_signal", [LOST, MISCOUNTED, "a block is lost"], [
+        (REMOTE_H, "HAK_LIKELY(hak_in_unlocked_update == 0) ? sending : NULL;", "sending;")]),
+    Mutation("mend_all_with_queues", "fork_signal", [TWICE, LOST], [
+        (REMOTE, "        hak_owner_visit(owner_empty, NULL);\n", "")]),
+    Mutation("keep_what_a_kept_owner_took", "fork_kept_in_drain", ["RF-3"], [
+        (LOCK, "        if (hak_lock_fork_lacks(l)) {\n            return true;\n        }\n", "")]),
     # RF-9
     Mutation("fork_without_deadline", "fork_kept", ["too many choices"], [
         (LOCK, "        if (i >= LOCK_SPINS + naps) {\n            return false;\n        }\n", "")]),

@@ -126,8 +126,7 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
 }
 
 hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
-size_t hak_span_purged_bytes;           /* nothing is purged */
-size_t hak_span_limit_bytes = SIZE_MAX; /* nothing is limited */
+size_t hak_span_purged_bytes, hak_span_limit_bytes = SIZE_MAX; /* nothing is purged, or limited */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     visit(&world_superslab, context);
@@ -164,6 +163,8 @@ static void share_all(unsigned owners, unsigned units) {
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_REGISTRY].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
     model_share(MODEL_WORD(&hak_locks[HAK_LOCK_META].state));
+    hak_remote_unnoted = 0;
+    model_share(MODEL_WORD(&hak_remote_unnoted));
     for (unsigned i = 0; i < owners; i++) {
         share_owner((hak_owner_t *)world_meta[i]);
     }
@@ -208,8 +209,7 @@ unsigned world_slab(unsigned owner, unsigned count) {
     hak_list_push_front(&world_home[owner]->partial[WORLD_SC], &slab->link);
     world_home[owner]->partial_count[WORLD_SC]++;
     slab->state = HAK_SLAB_PARTIAL;
-    world_take(world_home[owner], 1);
-    for (unsigned i = 1; i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         world_take(world_home[owner], 1);
     }
     return unit;

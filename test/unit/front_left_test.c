@@ -74,20 +74,67 @@ static bool child_uses_others(void) {
     return is_empty && held > 0 && hak_tcache_lost[sc] == held;
 }
 
-/* The thread marked a block, noted so before, and did not tell the number. Or a thread without a
- * tcache did. */
-static bool child_completes_message(bool is_noted) {
+/* A thread with that word for notes marked a block, and did not tell the number. */
+static hak_slab_t *cut_message(hak_slab_t **sending) {
     void *block = unit_malloc(64);
     hak_slab_t *slab = hak_slab_of(block);
     hak_superslab_t *superslab = hak_pagemap_superslab(block);
     uint32_t index = hak_slab_index(slab, block);
     hak_marks_t marks = {superslab, 1ull << index % 64, 1, slab->unit, (uint8_t)(index / 64)};
     hak_libc_left_threads = true;
-    hak_remote_note(is_noted ? &others->sending : NULL, slab);
+    hak_remote_note(hak_remote_begin(sending), slab);
     hak_remote_mark(&marks);
+    return slab;
+}
+
+static bool is_complete(hak_slab_t *slab) {
+    return hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit) == 1 &&
+           others->sending == NULL && hak_remote_unnoted == 0 && hak_remote_drain(slab->owner, 1) &&
+           !hak_remote_is_pending(slab->owner);
+}
+
+static bool child_completes_message_with_note(void) {
+    hak_slab_t *slab = cut_message(&others->sending);
     hak_tcache_after_fork(true);
-    return hak_remote_waiting(superslab, slab->unit) == 1 && others->sending == NULL &&
-           hak_remote_unnoted == 0 && hak_remote_drain(slab->owner, 1);
+    return is_complete(slab);
+}
+
+static bool child_completes_message_without_note(void) {
+    hak_slab_t *slab = cut_message(NULL);
+    hak_tcache_after_fork(true);
+    return is_complete(slab);
+}
+
+/* Which nothing mended, as the fork was in the middle of a change. */
+static bool child_completes_message_of_its_parents_fork(void) {
+    hak_slab_t *slab = cut_message(&others->sending);
+    hak_tcache_after_fork(false);
+    hak_tcache_after_fork(true);
+    return is_complete(slab);
+}
+
+static bool child_completes_messages_of_many(void) {
+    static hak_tcache_t many[40];
+    hak_slab_t *slab = cut_message(&others->sending);
+    for (unsigned i = 0; i < UNIT_COUNT(many); i++) {
+        many[i].sending = slab;
+        many[i].next = hak_all_tcaches;
+        hak_all_tcaches = &many[i];
+    }
+    hak_tcache_after_fork(true);
+    return is_complete(slab) && many[0].sending == NULL;
+}
+
+/* A thread that is gone keeps an owner, at which the slab of another waited. */
+static bool child_takes_slab_from_an_owner_that_is_kept(void) {
+    hak_slab_t *slab = cut_message(NULL);
+    hak_remote_end(NULL);
+    hak_owner_t *kept = hak_owner_join(HAK_PARTITION_ANY);
+    *hak_remote_number(hak_pagemap_superslab(slab->base), slab->unit) = 1;
+    kept->ready = slab;
+    kept->lock.is_taken = 1;
+    hak_tcache_after_fork(true);
+    return kept != slab->owner && is_complete(slab) && kept->ready == NULL;
 }
 
 /* Children that know a thread of this process which is gone there. */
@@ -121,19 +168,14 @@ static void expect_of_child(bool (*is_right)(void)) {
     assert_int_equal(status, 0);
 }
 
-static bool child_completes_message_without_note(void) {
-    return child_completes_message(false);
-}
-
-static bool child_completes_message_with_note(void) {
-    return child_completes_message(true);
-}
-
 UNIT_TEST(child_of_a_fork_completes_messages_of_threads_that_are_gone) {
     holder_t holder;
     holder_begin(&holder);
     expect_of_child(child_completes_message_without_note);
     expect_of_child(child_completes_message_with_note);
+    expect_of_child(child_completes_messages_of_many);
+    expect_of_child(child_completes_message_of_its_parents_fork);
+    expect_of_child(child_takes_slab_from_an_owner_that_is_kept);
     holder_end(&holder);
 }
 

@@ -151,6 +151,26 @@ ONE_OWNER_TEST(marks_without_a_number_are_counted_in_the_child_of_a_fork) {
     assert_int_equal(slab->free_count, 6);
 }
 
+/* In a signal handler, while its thread sends: the child of a fork needs the note of the first. */
+ONE_OWNER_TEST(message_within_a_message_leaves_its_note) {
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(&owner, SC_1024, &held, 2 * capacity);
+    hak_marks_t outer = unit_marks(held.block[0]), inner = unit_marks(held.block[capacity]);
+    hak_slab_t *sending = NULL, *slab = hak_slab_of(held.block[0]);
+    uint32_t unnoted = hak_remote_unnoted;
+    hak_slab_t **word = hak_remote_begin(&sending);
+    hak_remote_note(word, slab);
+    hak_remote_mark(&outer);
+    hak_remote_send(&inner, &sending);
+    assert_ptr_equal(sending, slab);
+    assert_int_equal(hak_remote_unnoted, unnoted);
+    hak_remote_tell(&outer, 1);
+    hak_remote_end(word);
+    assert_null(sending);
+    assert_int_equal(hak_in_unlocked_update, 0);
+    hak_remote_drain(&owner, 2);
+}
+
 /* The home flushed it before. */
 ONE_OWNER_TEST(message_of_a_block_that_is_free_is_a_double_free) {
     unit_refill(&owner, SC_64, &held);
