@@ -93,7 +93,11 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_large_count) != 0)) {
         hak_profile_table.end(hak_profile_table.take(block));
     }
-    hak_require(hak_large_free(block, entry), HAK_FATAL_INTERIOR_FREE, block);
+    hak_require(hak_large_free(block, entry),
+                hak_pagemap_get(hak_pagemap_base(), block) == entry
+                    ? HAK_FATAL_INTERIOR_FREE
+                    : HAK_FATAL_DOUBLE_FREE, /* by two threads at once */
+                block);
     hak_wanted_serve();
 }
 

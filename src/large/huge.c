@@ -6,6 +6,7 @@
 #include "large/huge_record.h"
 
 #include "base/atomics.h"
+#include "base/check.h"
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/optional.h"
@@ -165,24 +166,29 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
     return result;
 }
 
-/* Drops the record; the mapping is the caller's again. */
-static void huge_unregister(hak_huge_t *record, uint32_t entry) {
+/* Drops the block's record, which becomes *was; the mapping is the caller's again. false: it is no
+ * block, perhaps because another thread freed it meanwhile. */
+static bool huge_unregister(const void *block, uint32_t entry, hak_huge_t *was) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_pagemap_set(record->base, 1, 0);
-    hak_huge_cache_note_use(0, record->bytes);
-    hak_single_writer_add(&hak_huge_state.in_use_count, -(size_t)1);
-    hak_single_writer_add(&hak_huge_state.moved_count, -(size_t)(record->shift != 0));
-    hak_huge_record_release(entry >> 8);
+    *was = *record_of(entry);
+    bool is_block = was->base == block && !was->is_vacant;
+    if (is_block) {
+        hak_pagemap_set(block, 1, 0);
+        hak_huge_cache_note_use(0, was->bytes);
+        hak_single_writer_add(&hak_huge_state.in_use_count, -(size_t)1);
+        hak_single_writer_add(&hak_huge_state.moved_count, -(size_t)(was->shift != 0));
+        hak_huge_record_release(entry >> 8);
+    }
     hak_lock_release(HAK_LOCK_HUGE);
+    return is_block;
 }
 
 bool hak_huge_free(void *block, uint32_t entry) {
-    hak_huge_t *record = record_of(entry), was = *record;
-    size_t bytes = was.bytes;
-    if (was.base != block || was.is_vacant) {
+    hak_huge_t was;
+    if (!huge_unregister(block, entry, &was)) {
         return false;
     }
-    huge_unregister(record, entry);
+    size_t bytes = was.bytes;
     if (hak_huge_hold(block, bytes, was.shift)) {
         return true;
     }
@@ -267,18 +273,22 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
     record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
     hak_large_copy(base, block, old_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
-    ptrdiff_t shift = record_of(entry)->shift;
-    huge_unregister(record_of(entry), entry);
-    hak_vacant_give(block, old_bytes, shift);
+    hak_huge_t was;
+    hak_require(huge_unregister(block, entry, &was), HAK_FATAL_DOUBLE_FREE, block);
+    hak_vacant_give(block, old_bytes, was.shift);
     return base;
 }
 
-/* While its pages move a block has no base, and its place no entry. */
-static void record_set_base(hak_huge_t *record, char *block, char *base, uint32_t entry) {
+/* While its pages move a block has no base, and its place no entry. false: it was no block. */
+static bool record_hide(hak_huge_t *record, char *block, uint32_t entry, bool is_hidden) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_pagemap_set(block, 1, entry);
-    record->base = base;
+    bool is_block = record->base == (is_hidden ? block : NULL);
+    if (is_block) {
+        hak_pagemap_set(block, 1, is_hidden ? 0 : entry);
+        record->base = is_hidden ? NULL : block;
+    }
     hak_lock_release(HAK_LOCK_HUGE);
+    return is_block;
 }
 
 /* Moves the pages when the range behind is taken. The old range is unmapped, or becomes vacant. */
@@ -290,9 +300,10 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
         return NULL;
     }
     bool keeps_source = HAK_HARDEN || hak_huge_is_crowded();
-    record_set_base(record, block, NULL, 0); /* before another thread can map the place */
+    /* before another thread can map the place */
+    hak_require(record_hide(record, block, entry, true), HAK_FATAL_DOUBLE_FREE, block);
     if (!hak_os_move(block, old_bytes, target, new_bytes, keeps_source)) {
-        record_set_base(record, block, block, entry);
+        record_hide(record, block, entry, false);
         return NULL;
     }
     hak_lock_acquire(HAK_LOCK_HUGE);

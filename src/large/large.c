@@ -7,6 +7,7 @@
 #include "large/huge_quarantine.h"
 #include "large/huge_record.h"
 
+#include "base/check.h"
 #include "base/counters.h"
 #include "os/optional.h"
 
@@ -96,19 +97,18 @@ static bool is_unit_start(const void *address) {
     return ((uintptr_t)address & (HAK_UNIT_BYTES - 1)) == 0;
 }
 
-/* Frees the span. */
-HAK_INLINE void large_leave(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+/* Frees the span. false: another thread freed the block meanwhile. */
+HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+    if (HAK_UNLIKELY(!hak_pagemap_take(block, HAK_KIND_LARGE))) {
+        return false;
+    }
     unsigned count = hak_load_relaxed(&record->units);
     if (HAK_HARDEN && record->is_guarded) {
         hak_guarded_free(superslab, record->unit, count);
-        return;
+    } else {
+        hak_pagemap_set(block, count, 0);
+        hak_span_free(superslab, record->unit, count, count);
     }
-    hak_pagemap_set(block, count, 0);
-    hak_span_free(superslab, record->unit, count, count);
-}
-
-HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
-    large_leave(block, superslab, record);
     return true;
 }
 
@@ -167,7 +167,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
         hak_os_advise_huge(target, new_bytes, true);
     }
     hak_count(huge_remap);
-    large_leave(block, superslab, record);
+    hak_require(large_free(block, superslab, record), HAK_FATAL_DOUBLE_FREE, block);
     return target;
 }
 

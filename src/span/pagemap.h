@@ -138,6 +138,11 @@ bool hak_pagemap_prepare(const void *base, size_t bytes);
 
 /* Writes the same entry to `count` units; the range was prepared. */
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry);
+/* Makes a unit's entry 0, of all threads that try the first only; false: it was not `entry`. */
+HAK_INLINE bool hak_pagemap_take(const void *address, uint32_t entry) {
+    uintptr_t base = hak_pagemap_base();
+    return hak_cas_relaxed(hak_pagemap_entry(base, hak_pagemap_index(base, address)), &entry, 0);
+}
 void hak_pagemap_set_superslab(const void *base, hak_superslab_t *superslab);
 
 /* Purges OS pages of leaves whose entries are all 0, without a look at those never written to. */

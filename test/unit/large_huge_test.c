@@ -22,6 +22,41 @@ UNTOLD_TEST(block_of_every_alignment_is_aligned) {
     }
 }
 
+typedef struct freed {
+    char *block;
+    uint32_t entry;
+    bool is_freed;
+} freed_t;
+
+static void *free_it(void *context) {
+    freed_t *it = context;
+    it->is_freed = hak_large_free(it->block, it->entry);
+    return NULL;
+}
+
+/* It waits for the lock, and knows the block; the other thread has the lock, and the block moves.
+ */
+UNTOLD_TEST(block_that_went_before_its_free_has_the_lock_is_left_alone) {
+    freed_t it = {.block = large(2u * MIB, 16)};
+    it.entry = entry_of(it.block);
+    hak_huge_t *record = hak_huge_at(it.entry >> 8);
+    pthread_t thread;
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    assert_int_equal(pthread_create(&thread, NULL, free_it, &it), 0);
+    while (hak_load_relaxed(&hak_locks[HAK_LOCK_HUGE].state) != 2) {
+        sched_yield();
+    }
+    record->base = NULL;
+    hak_pagemap_set(it.block, 1, 0);
+    hak_lock_release(HAK_LOCK_HUGE);
+    pthread_join(thread, NULL);
+    assert_false(it.is_freed);
+    assert_int_equal(large_stats().huge_count, 1);
+    hak_pagemap_set(it.block, 1, it.entry);
+    record->base = it.block;
+    large_free(it.block);
+}
+
 UNTOLD_TEST(huge_freed_comes_back_from_the_cache_not_zero) {
     uint64_t hits = hak_counters.huge_hit;
     char *block = large(2u * MIB, 16);

@@ -21,6 +21,19 @@ LARGE_TEST(large_of_every_size_has_its_entries) {
     }
 }
 
+/* The entry is what two threads read that free it at once. */
+LARGE_TEST(block_that_two_threads_free_is_freed_once) {
+    char *block = large(3 * HAK_UNIT_BYTES, 16), *kept = large(HAK_UNIT_BYTES, 16);
+    uint32_t entry = entry_of(block);
+    size_t before = unit_span_check().in_use_bytes;
+    assert_true(hak_large_free(block, entry));
+    size_t after = unit_span_check().in_use_bytes;
+    assert_true(after < before || HAK_HARDEN);
+    assert_false(hak_large_free(block, entry));
+    assert_int_equal(unit_span_check().in_use_bytes, after);
+    large_free(kept);
+}
+
 LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge) {
     (void)large(HAK_UNIT_BYTES, 16);
     hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, MIB, 16);
