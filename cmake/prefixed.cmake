@@ -1,6 +1,6 @@
 # libhakmem_je.a: malloc's family and jemalloc's functions under a prefix, for programs that have jemalloc inside under one, and
 # have another allocator beside it. All other names are local, so that the library may also be preloaded, or linked under a second
-# prefix. Without report at exit and C++ operators. Built when it is asked for: cmake --build build/release --target hakmem_je
+# prefix. Without report at exit, prof.dump and C++ operators. Built when it is asked for: cmake --build build/release --target hakmem_je
 set(HAK_JE_PREFIX je_ CACHE STRING "prefix of the names in libhakmem_je.a; that of Rust's crates is _rjem_")
 set(names "")
 set(kept "")

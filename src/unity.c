@@ -59,8 +59,8 @@
 #include "life/fork.c"
 #include "life/init.c"
 #include "life/mailbox.c"
-#include "life/observer.c"
 #if HAK_REPORT
+#include "life/observer.c"
 #include "life/report.c"
 #endif
 #include "life/scavenger.c"

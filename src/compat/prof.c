@@ -41,9 +41,12 @@ static hak_observer_dump_t *prof_writer(void) {
     static uintptr_t known; /* [atomic] */
     uintptr_t writer = hak_load_relaxed(&known);
     if (writer == 0) {
-        writer = (uintptr_t)hak_life_observer((void *)hak_observer_dump, "hak_observer_dump");
+        if (HAK_REPORT) {
+            writer = (uintptr_t)hak_life_observer((void *)hak_observer_dump, "hak_observer_dump");
+        }
         if (writer == 0) {
-            hak_warn("prof.dump: needs " HAK_OBSERVER_LIBRARY);
+            hak_warn("prof.dump: %s", HAK_REPORT ? "needs " HAK_OBSERVER_LIBRARY
+                                                 : "not in this build (HAK_REPORT=0)");
             writer = ABSENT;
         }
         hak_store_relaxed(&known, writer);

@@ -3,12 +3,11 @@
  * jemalloc's options, where the library stands for jemalloc's: as libjemalloc.so.2, or with its
  * names under a prefix. They come from where jemalloc reads them, the later wins: the build; the
  * string malloc_conf of the program; the text of the link /etc/malloc.conf; MALLOC_CONF. Under a
- * prefix the last three have it, too. */
+ * prefix the last three have it, too. What comes last is read first, and the rest not. */
 #include "base/bits.h"
 #include "base/check.h"
 #include "conf/conf.h"
 #include "conf/table.h"
-#include "os/libc.h"
 #include "os/optional.h"
 
 #include <string.h>
@@ -71,9 +70,13 @@ static const struct {
 hak_conf_theirs_t hak_conf_theirs = {
     .is_active = 1, .sample_log2 = 19, .decay_ms = HAK_CONF_DECAY_MS, .prefix = "jeprof"};
 
+enum { THEIRS_ROWS = sizeof theirs_rows / sizeof *theirs_rows };
+_Static_assert(THEIRS_ROWS <= 64, "a bit each");
+
 /* One source. */
 typedef struct theirs {
     const char *name;
+    uint64_t said; /* bits of rows that a later item has set */
     const theirs_row_t *final;
     hak_text_t *unknown; /* what has no effect, of all sources */
     unsigned mistakes;
@@ -115,7 +118,7 @@ static bool theirs_set_switch(theirs_t *from, const theirs_row_t *row, bool is_o
         hak_conf_theirs.is_active = is_on;
         return true;
     case RULE_FINAL:
-        from->final = is_on ? row : from->final;
+        from->final = is_on && from->final == NULL ? row : from->final;
         return true;
     default:
         theirs_set(from, is_on ? row->ours : row->otherwise);
@@ -182,26 +185,44 @@ static bool theirs_set_value(theirs_t *from, const theirs_row_t *row, const char
     }
 }
 
+/* Rows of the same option are one. */
+static uint64_t theirs_bits(const theirs_row_t *row) {
+    bool is_amount = row->rule == RULE_BYTES || row->rule == RULE_POWER;
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < THEIRS_ROWS; i++) {
+        bool is_same = is_amount && strcmp(theirs_rows[i].ours, row->ours) == 0;
+        bits |= (uint64_t)(is_same || &theirs_rows[i] == row) << i;
+    }
+    return bits;
+}
+
+/* false: unknown, or without a value of it. */
 static bool theirs_set_item(theirs_t *from, const char *item, size_t length) {
     const char *colon = memchr(item, ':', length);
     size_t name_length = colon != NULL ? (size_t)(colon - item) : length;
-    for (unsigned i = 0; colon != NULL && i < sizeof theirs_rows / sizeof *theirs_rows; i++) {
-        if (hak_is_word(theirs_rows[i].name, item, name_length)) {
-            return theirs_set_value(from, &theirs_rows[i], colon + 1, length - name_length - 1);
+    for (unsigned i = 0; colon != NULL && i < THEIRS_ROWS; i++) {
+        const theirs_row_t *row = &theirs_rows[i];
+        if (hak_is_word(row->name, item, name_length)) {
+            bool is_right = (from->said >> i & 1) != 0 ||
+                            theirs_set_value(from, row, colon + 1, length - name_length - 1);
+            from->said |= is_right ? theirs_bits(row) : 0;
+            return is_right;
         }
     }
     return length == 0;
 }
 
 static void theirs_read(theirs_t *from, const char *name, const char *text) {
+    size_t end = strlen(text), start = end;
     from->name = name;
-    while (*text != '\0') {
-        size_t length = strcspn(text, ",");
-        if (!theirs_set_item(from, text, length)) {
-            hak_text_format(from->unknown, " %m", text, length);
+    for (; start != 0; end = start - 1) {
+        for (start = end; start != 0 && text[start - 1] != ',';) {
+            start--;
+        }
+        if (!theirs_set_item(from, text + start, end - start)) {
+            hak_text_format(from->unknown, " %m", text + start, end - start);
             from->mistakes++;
         }
-        text += length + (text[length] == ',');
     }
 }
 
@@ -230,16 +251,17 @@ HAK_COLD unsigned hak_conf_read_theirs(const char *prefix, char *text, size_t ca
     }
     hak_text_str(&name, "MALLOC_CONF");
     hak_text_format(&link, "/etc/%smalloc.conf", prefix);
-    theirs_read(&from, "build", HAK_JE_CONF);
-    if (THEIRS_STRING != NULL) {
-        theirs_read(&from, "malloc_conf", THEIRS_STRING);
+    if (!hak_os_is_secure() && hak_os_env(variable, text, capacity)) {
+        theirs_read(&from, variable, text);
     }
     if (hak_os_read_link(hak_text_string(&link), text, capacity)) {
         theirs_read(&from, "/etc/malloc.conf", text);
     }
-    if (!hak_os_is_secure() && hak_os_env(variable, text, capacity)) {
-        theirs_read(&from, variable, text);
+    if (THEIRS_STRING != NULL) {
+        theirs_read(&from, "malloc_conf", THEIRS_STRING);
     }
+    theirs_read(&from, "build", HAK_JE_CONF);
+    from.name = variable;
     theirs_sample(&from);
     if (unknown.length != 0) {
         hak_warn("%s: without effect here:%s", variable, hak_text_string(&unknown));

@@ -99,6 +99,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
                     : HAK_FATAL_DOUBLE_FREE, /* by two threads at once */
                 block);
     hak_wanted_serve();
+    hak_tally_follow(tcache);
 }
 
 /* --- blocks of slabs -------------------------------------------------------------------------- */
@@ -171,6 +172,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     side->has_sent = side->has_sent || side->counters.remote_out != sent;
     bin->slots_left = side->total - kept;
     hak_wanted_serve(); /* hooks may allocate: the bin is whole again */
+    hak_tally_follow(tcache);
     hak_tcache_change(tcache, -1);
 }
 

@@ -159,6 +159,7 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
     if (HAK_LIKELY(tcache != NULL)) {
         hak_single_writer_add(&tcache->counters.oom, result.block == NULL);
         tcache->taken_bytes += result.block != NULL ? hak_align_up(size, HAK_UNIT_BYTES) : 0;
+        hak_tally_follow(tcache);
     }
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && result.block != NULL) {

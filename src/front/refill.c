@@ -199,6 +199,7 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     hak_tcache_change(tcache, 1);
     void *block = refill(tcache, sc, request);
+    hak_tally_follow(tcache);
     hak_tcache_change(tcache, -1);
     return block;
 }

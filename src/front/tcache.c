@@ -398,6 +398,33 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
     }
 }
 
+static uint64_t tally_cached(hak_tcache_t *tcache) {
+    hak_tcache_view_t view;
+    uint64_t bytes = 0;
+    hak_tcache_look(tcache, &view);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        bytes += ((uint64_t)view.cached[sc] + view.quarantine[sc]) * hak_sc_info[sc].bytes;
+    }
+    return bytes;
+}
+
+/* The hit path counts nothing: what a thread allocated and freed follows from what its bins got and
+ * gave back, and from what is in them. Their difference is exact; pairs that a bin served by itself
+ * are in neither. Of the growth, blocks that came to the bins and stay there count for neither
+ * side, nor do those that were there and left. */
+void hak_tally_update(hak_tcache_t *tcache) {
+    hak_tally_t *tally = tcache->tally;
+    uint64_t cached = tally_cached(tcache);
+    uint64_t taken = tcache->taken_bytes - tally->taken, given = tcache->given_bytes - tally->given;
+    uint64_t more = hak_excess(cached, tally->cached), less = hak_excess(tally->cached, cached);
+    uint64_t stays = hak_least(more, taken), leaves = hak_least(less, given);
+    hak_single_writer_add(&tally->allocated, taken - stays + less - leaves);
+    hak_single_writer_add(&tally->deallocated, given - leaves + more - stays);
+    tally->taken = tcache->taken_bytes;
+    tally->given = tcache->given_bytes;
+    tally->cached = cached;
+}
+
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     fallback_prepare();

@@ -65,8 +65,9 @@ typedef struct hak_bin_side {
 
 enum { HAK_SIDES_NEAR = 19 }; /* classes up to 896 bytes */
 
-/* What a thread allocated and freed, as told when it asked last (compat/thread.c), and what that
- * followed from: the tcache's taken and given bytes, and bytes of blocks in its bins. */
+/* What a thread allocated and freed, as of its last question (compat/thread.c), refill or flush,
+ * and what that followed from: the tcache's taken and given bytes, and bytes of blocks in its
+ * bins. */
 typedef struct hak_tally {
     uint64_t allocated, deallocated, taken, given, cached;
 } hak_tally_t;
@@ -170,6 +171,16 @@ void hak_tcache_detach(hak_tcache_t *tcache);
 
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
+
+/* The tcache has a tally, and is the thread's own. */
+HAK_COLD void hak_tally_update(hak_tcache_t *tcache);
+
+/* Slow paths call it as they end. */
+HAK_INLINE void hak_tally_follow(hak_tcache_t *tcache) {
+    if (HAK_UNLIKELY(tcache->tally != NULL)) {
+        hak_tally_update(tcache);
+    }
+}
 
 /* Flushes every cached block; those of a class. */
 void hak_tcache_flush(hak_tcache_t *tcache);

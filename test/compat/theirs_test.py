@@ -49,7 +49,8 @@ def test_each_option_sets_what_the_command_says(folder):
     texts = [f"{row.name}:{value}" for row in table.of_jemalloc()[0] if row.name != "abort_conf"
              for value in VALUES.get(row.rule, ("true", "false"))]
     texts += ["prof:true,prof_active:false,lg_prof_sample:20", "prof:true,lg_prof_sample:17", "lg_prof_sample:17,prof:true",
-              "dirty_decay_ms:-1,dirty_decay_ms:0", "background_thread:true,narenas:4,lg_tcache_max:13,thp:never"]
+              "dirty_decay_ms:-1,dirty_decay_ms:0", "dirty_decay_ms:0,dirty_decay_ms:5000", "background_thread:true,background_thread:false",
+              "tcache_max:8192,lg_tcache_max:14", "lg_tcache_max:14,tcache_max:8192", "prof:true,prof:false", "background_thread:true,narenas:4,lg_tcache_max:13,thp:never"]
     for text in texts:
         ours = {name: value for name, value in translate.translate([("MALLOC_CONF", text)])[0].items()
                 if name not in ("show", "report", "report_file")}
@@ -69,7 +70,7 @@ def test_options_of_hakmem_win(folder):
 
 def test_what_has_no_effect_is_one_line(folder):
     _, said = shown(folder, "frob:1,zero:true,junk:false,narenas,dirty_decay_ms:soon,narenas:4,,lg_tcache_max:99,prof:maybe")
-    assert said == ["hakmem: MALLOC_CONF: without effect here: frob:1 zero:true narenas dirty_decay_ms:soon lg_tcache_max:99 prof:maybe"]
+    assert said == ["hakmem: MALLOC_CONF: without effect here: prof:maybe lg_tcache_max:99 dirty_decay_ms:soon narenas zero:true frob:1"]
     assert shown(folder, "junk:false,zero:false,narenas:1,stats_print:false")[1] == []
     long = ",".join(f"unknown{i}:1" for i in range(1000))
     assert [len(line) < 400 for line in shown(folder, long)[1]] == [True]
@@ -94,6 +95,8 @@ def test_the_string_of_a_program_is_read_before_the_variable(folder):
     assert found["opt.lg_prof_sample"] == found["prof.lg_sample"] == "20 0", found
     assert found["opt.dirty_decay_ms"] == found["arenas.dirty_decay_ms"] == "0 0" and found["opt.prof_prefix"] == "first", found
     assert found["prof.active"] == found["opt.prof_active"] == "0 0", found
+    found, _ = shown(folder, "dirty_decay_ms:0,confirm_conf:true,dirty_decay_ms:soon")
+    assert found["retain_min"] == ("0", "MALLOC_CONF"), found  # what is wrong replaces nothing
     found = values(folder, MALLOC_CONF="prof:true,dirty_decay_ms:5000,background_thread:true,prof_prefix:second")
     assert found["prof.active"] == found["opt.prof_active"] == found["background_thread"] == "1 0", found
     assert found["opt.lg_prof_sample"] == "20 0" and found["opt.dirty_decay_ms"] == "5000 0", found

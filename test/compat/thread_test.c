@@ -96,6 +96,29 @@ static void each_thread_has_its_own(void) {
     EXPECT_EQ(mallctl("thread.allocated", NULL, NULL, &allocated, sizeof allocated), EPERM);
 }
 
+/* A bin holds at most 128 KiB, by default. */
+static void the_words_follow_without_a_question(void) {
+    enum { COUNT = 10000, SIZE = 1000, BIN = 256 << 10 };
+    static void *block[COUNT];
+    uint64_t *word = NULL, *freed = NULL;
+    READ("thread.allocatedp", word);
+    READ("thread.deallocatedp", freed);
+    uint64_t before = *word, before_freed = *freed;
+    block[0] = malloc(LARGE);
+    EXPECT(*word >= before + LARGE && *freed == before_freed);
+    free(block[0]);
+    EXPECT(*freed >= before_freed + LARGE);
+    before = *word, before_freed = *freed;
+    for (unsigned i = 0; i < COUNT; i++) {
+        block[i] = malloc(SIZE);
+    }
+    EXPECT(*word >= before + COUNT * SIZE - BIN);
+    for (unsigned i = 0; i < COUNT; i++) {
+        free(block[i]);
+    }
+    EXPECT(*freed >= before_freed + COUNT * SIZE - BIN);
+}
+
 static void sampling_begins_and_ends_by_prof_active(void) {
     bool is_active = true, on = true, off = false;
     size_t log2 = 12, too_large = 64;
@@ -155,6 +178,7 @@ int main(void) {
     RUN(one_block_is_seen_as_it_comes_and_goes);
     RUN(the_difference_is_what_the_thread_holds);
     RUN(each_thread_has_its_own);
+    RUN(the_words_follow_without_a_question);
     RUN(sampling_begins_and_ends_by_prof_active);
     RUN(profiles_are_dumped_for_jeprof);
     return expect_status();

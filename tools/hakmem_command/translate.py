@@ -227,8 +227,10 @@ def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, lis
         if found is None:
             raise ViewError(f"translate: {process.plain(name)} is no variable of an allocator known here; there are: {KNOWN}")
         first = len(lines)
-        for key, text, rules in found:
-            ours, note = answer(key, text, rules, known)
+        last = {key.strip(): at for at, (key, _, _) in enumerate(found)}
+        for at, (key, text, rules) in enumerate(found):
+            is_last = rules is not _jemalloc_rules() or last[key.strip()] == at
+            ours, note = answer(key, text, rules, known) if is_last else ("", "said again later")
             if ours.startswith("profile "):
                 profile = ours.split()[1]
             else:
