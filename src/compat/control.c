@@ -34,8 +34,9 @@ typedef struct control_call {
 
 static HAK_LARGE_STATE(4) hak_compat_figures_t control_figures; /* [atomic] */
 static HAK_LARGE_STATE(4) bool control_ignored[NAMES_MOST];     /* [atomic] made, without effect */
-static uint64_t control_epoch;                                  /* [atomic] 0: no figures yet */
-static int64_t control_decay_ms = CONTROL_UNSET;                /* [atomic] */
+static HAK_LARGE_STATE(4) uint64_t control_said[NAMES_MOST]; /* [atomic] such a setting's value */
+static uint64_t control_epoch;                               /* [atomic] 0: no figures yet */
+static int64_t control_decay_ms = CONTROL_UNSET;             /* [atomic] */
 static HAK_TLS struct {
     uint16_t arena;
     bool has_no_tcache;
@@ -207,6 +208,10 @@ static uint64_t other_value(const control_call_t *call) {
     if (kind == HAK_JE_KIND_THEIRS || kind == HAK_JE_FIRST_PREFIX) {
         return theirs_value(call->row);
     }
+    if (kind == HAK_JE_KIND_SETTING &&
+        hak_load_relaxed(&control_ignored[call->row - hak_je_rows])) {
+        return hak_load_relaxed(&control_said[call->row - hak_je_rows]);
+    }
     return kind >= HAK_JE_PROF_ACTIVE ? hak_compat_prof_read(kind)
            : kind >= HAK_JE_ALLOCATED ? tally_value(kind)
            : kind >= HAK_JE_BIN_SIZE  ? bin_value(call)
@@ -310,6 +315,7 @@ static int value_change(const control_call_t *call, uint64_t value) {
     }
     switch ((hak_je_kind_t)row->kind) {
     case HAK_JE_KIND_SETTING:
+        hak_store_relaxed(&control_said[row - hak_je_rows], value);
         ignore(row);
         return 0;
     case HAK_JE_BACKGROUND:
