@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The crates: packaged by cargo, which builds each from what is in it, and used by a fresh project without features and with low-memory (HAKMEM_FULL=1: with each); a
-# zeroed gigabyte is not touched; documented without a warning. Needs the registry of crates the first time, for cc.
+# zeroed gigabyte is not touched; documented without a warning. And what stands for jemalloc's crate, by programs on it. Needs the registry of crates the first time, for cc.
 set -eu
 # shellcheck source=test/package/package.sh
 . "$HAKMEM_SOURCE/test/package/package.sh"
@@ -51,6 +51,28 @@ if command -v musl-gcc >/dev/null && [ "$(uname -m)" = x86_64 ]; then
     fi
 fi
 expect 0 env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --manifest-path "$work/user/Cargo.toml" -p hakmem-alloc -p hakmem-sys
+# jemalloc's crates, unchanged, on what stands for tikv-jemalloc-sys: figures are those of the observer. With HAKMEM_FULL=1 in both forms
+# of both series that have all of it, else one of each.
+forms="0.6:none 0.7:unprefixed"
+[ -z "${HAKMEM_FULL-}" ] || forms="0.6:none 0.6:unprefixed 0.7:none 0.7:unprefixed"
+for form in $forms; do
+    series=${form%:*} feature=${form#*:} name=tikv-jemalloc-sys-${form%:*}.999
+    feature=${feature#none}
+    rm -rf "$work/jemalloc" "${work:?}/$name"
+    tar -xzf "$crates/$name.crate" -C "$work"
+    cp -r "$HAKMEM_SOURCE/test/consumer/jemalloc" "$work/jemalloc"
+    sed -i "s|@SERIES@|$series|; s|@STANDS_IN@|$work/$name|" "$work/jemalloc/Cargo.toml"
+    if ! cargo fetch --quiet --manifest-path "$work/jemalloc/Cargo.toml" 2>"$work/err"; then
+        grep -qE 'registry|network|resolve|offline' "$work/err" || fail "jemalloc's crates: $(cat "$work/err")"
+        echo "no crates of jemalloc's are at hand: nothing is moved"
+        break
+    fi
+    expect 0 cargo build --quiet --manifest-path "$work/jemalloc/Cargo.toml" --features "$feature"
+    [ ! -s "$work/err" ] || fail "warnings: $(cat "$work/err")"
+    expect 0 python3 -B "$HAKMEM_SOURCE/test/package/jemalloc_crate.py" "$CARGO_TARGET_DIR/debug/jemalloc-user" \
+        "$HAKMEM_BUILD/observe/hakmem-observe"
+    cat "$work/out"
+done
 # As they would be published: all of it but the upload (`package crate` has built them), in the order that their dependencies ask for.
 if cargo publish --help | grep -q -e --workspace; then
     expect 0 cargo publish --dry-run --no-verify --workspace --allow-dirty --quiet --manifest-path "$kept/stage/rust/Cargo.toml"
