@@ -4,8 +4,10 @@
  * (option report), and jemalloc's prof.dump. Many programs, all GNU coreutils among them, close
  * standard error before they end: then the report goes to a copy of it, unless the program closed
  * that, too. */
+#include "kept.h"
 #include "library.h"
 
+#include "base/atomics.h"
 #include "base/observer.h"
 #include "os/os.h"
 #include "os/syscall_linux.h"
@@ -37,38 +39,6 @@ static void text_set(char to[PATTERN_BYTES], const char *from) {
     to[length] = '\0';
 }
 
-const char *hak_observer_begin(const hak_observer_order_t *order) {
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        chosen = strcmp(choices[i].name, order->report) == 0 ? &choices[i] : chosen;
-    }
-    if (order->door != HAK_DOOR_VERSION || chosen == NULL) {
-        chosen = NULL;
-        return "it is of another version";
-    }
-    text_set(pattern, order->file);
-    text_set(program, order->program);
-    if (pattern[0] == '\0') {
-        (void)obs_file_find(STDERR_FILENO, &kept_file);
-        kept_fd = obs_file_keep(STDERR_FILENO);
-    }
-    return NULL;
-}
-
-static bool is_kept(const obs_file_id_t *file) {
-    return file->device == kept_file.device && file->inode == kept_file.inode;
-}
-
-/* Standard error, if it is open; else the copy, unless its number is another file's by now. What
- * got descriptor 2 after the start holds data, or talks to another process, unless it is a terminal
- * or a pipe. -1: none. */
-static int error_fd(void) {
-    obs_file_id_t there;
-    if (obs_file_find(STDERR_FILENO, &there) && (there.is_stream || is_kept(&there))) {
-        return STDERR_FILENO;
-    }
-    return obs_file_find(kept_fd, &there) && is_kept(&there) ? kept_fd : -1;
-}
-
 /* Replaces %p by the process's ID and %e by its program's name. false: too long. */
 static bool path_make(char path[PATH_BYTES]) {
     hak_text_t text = {.data = path, .capacity = PATH_BYTES};
@@ -90,6 +60,86 @@ static bool path_make(char path[PATH_BYTES]) {
     return true;
 }
 
+/* --- a profile that survives ------------------------------------------------------------------ */
+
+/* Fewer samples say little. A shell that starts programs has fewer, and ends by _exit: thousands of
+ * them would leave thousands of files. */
+enum { KEEP_SAMPLES = 32 };
+
+static size_t (*keep_profile)(char *to, void *head);
+static uint32_t keep_owner; /* the process whose file it is, also without a %p */
+static uint32_t keep_tried; /* [atomic] the process that keeps it, or could not */
+
+static void keep(void) {
+    char path[PATH_BYTES];
+    hak_store_relaxed(&keep_tried, (uint32_t)getpid());
+    if (path_make(path)) {
+        obs_keep(path, program, keep_profile);
+    }
+}
+
+/* A forked child has a file of its own, if its number makes one. */
+static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
+    if (is_kept) {
+        obs_keep_modules(sites);
+    } else if (samples >= KEEP_SAMPLES) {
+        uint32_t self = (uint32_t)getpid();
+        bool is_named = self == keep_owner || strstr(pattern, "%p") != NULL;
+        if (is_named && hak_load_relaxed(&keep_tried) != self) {
+            keep();
+        }
+    }
+}
+
+/* The hardened library never calls the other function. */
+static void keep_begin(const hak_observer_order_t *order) {
+    bool is_profile = chosen->verb == OBS_PROFILE || chosen->verb == OBS_LEAKS;
+    if (!is_profile || pattern[0] == '\0') {
+        return;
+    }
+    keep_profile = order->keep_profile;
+    keep_owner = (uint32_t)getpid();
+    *order->tend = keep_tend;
+    if (order->is_hardened) {
+        keep();
+    }
+}
+
+/* --- begin, end ------------------------------------------------------------------------------- */
+
+const char *hak_observer_begin(const hak_observer_order_t *order) {
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        chosen = strcmp(choices[i].name, order->report) == 0 ? &choices[i] : chosen;
+    }
+    if (order->door != HAK_DOOR_VERSION || chosen == NULL) {
+        chosen = NULL;
+        return "it is of another version";
+    }
+    text_set(pattern, order->file);
+    text_set(program, order->program);
+    if (pattern[0] == '\0') {
+        (void)obs_file_find(STDERR_FILENO, &kept_file);
+        kept_fd = obs_file_keep(STDERR_FILENO);
+    }
+    keep_begin(order);
+    return NULL;
+}
+
+static bool is_kept(const obs_file_id_t *file) {
+    return file->device == kept_file.device && file->inode == kept_file.inode;
+}
+
+/* Standard error, if it is open; else the copy, unless its number is another file's by now. What
+ * got descriptor 2 after the start holds data, or talks to another process, unless it is a terminal
+ * or a pipe. -1: none. */
+static int error_fd(void) {
+    obs_file_id_t there;
+    if (obs_file_find(STDERR_FILENO, &there) && (there.is_stream || is_kept(&there))) {
+        return STDERR_FILENO;
+    }
+    return obs_file_find(kept_fd, &there) && is_kept(&there) ? kept_fd : -1;
+}
+
 static void warn_of_file(const char *message) {
     obs_warn("report_file: %m: %s", pattern, strnlen(pattern, SHOWN_BYTES), message);
 }
@@ -104,6 +154,7 @@ static void report_write(const obs_page_t *page) {
         }
         return;
     }
+    obs_keep_end();
     int fd = path_make(path) ? obs_file_create(path) : -1;
     if (fd < 0) {
         warn_of_file("no file of this user can be written there");

@@ -18,6 +18,10 @@ typedef struct obs_job {
     void *context;
 } obs_job_t;
 int obs_run(const obs_job_t *job);
+/* The same of what is at hand: writes a text to where the job says. */
+int obs_put_text(const obs_job_t *job, char *text, size_t length);
+/* The `put` of a sink whose context is a stream. */
+void obs_put_stream(void *stream, const char *data, size_t length);
 
 /* Prints a line on standard error, and returns 1. */
 int obs_say(const char *text);

@@ -18,6 +18,8 @@ typedef struct obs_module {
     unsigned char build_id[OBS_BUILD_ID_BYTES];
 } obs_module_t;
 
+#define OBS_COPY_UNKNOWN UINT64_MAX
+
 typedef struct obs_copy {
     hak_profile_store_t store;     /* with the base of the copy; NULL: there is nothing */
     size_t site_bytes;             /* of all sites, from there on */
@@ -27,7 +29,10 @@ typedef struct obs_copy {
     size_t module_count;
     char *text;
     uint64_t now_ns, wall_ns; /* when it was made */
-    uint64_t live_bytes;      /* exactly, for JSON */
+    uint64_t live_bytes;      /* exactly, for JSON; or OBS_COPY_UNKNOWN */
+    uint64_t rate;            /* 0: it does not sample now */
+    uint32_t pid;             /* of the process; 0: not known */
+    const char *program;      /* that was executed, without its folder */
     const char *version;      /* of the library */
     const char *doubt;        /* what is uncertain in it, for JSON; NULL: nothing */
 } obs_copy_t;
@@ -35,6 +40,8 @@ typedef struct obs_copy {
 /* Of the image that was opened last. There is one copy at a time. */
 void obs_copy_make(obs_copy_t *copy);
 void obs_copy_drop(obs_copy_t *copy);
+/* Orders its samples. */
+void obs_copy_sort(obs_copy_t *copy);
 
 /* The next site; NULL: that was the last. Begins with NULL. */
 hak_profile_site_t *obs_copy_next(const obs_copy_t *copy, const hak_profile_site_t *site);

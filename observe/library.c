@@ -21,9 +21,8 @@
 
 static uint32_t busy; /* [atomic] the thread that makes a report; 0: none */
 
-/* Where another thread makes one, waits; unless it is gone, as in the child of a fork. false: a
- * signal handler interrupted this thread's own. */
-static bool enter(void) {
+/* Where another thread makes one, waits; unless it is gone, as in the child of a fork. */
+bool obs_enter(void) {
     uint32_t self = (uint32_t)hak_syscall(SYS_gettid, 0), seen = 0;
     while (!hak_cas_acquire(&busy, &seen, self)) { /* pairs OBSERVE */
         if (seen == self) {
@@ -37,7 +36,7 @@ static bool enter(void) {
     return true;
 }
 
-static void leave(void) {
+void obs_leave(void) {
     hak_store_release(&busy, 0); /* pairs OBSERVE */
 }
 
@@ -59,9 +58,9 @@ const char *obs_report_make(obs_page_t *page, obs_verb_t verb, obs_form_t form) 
     int before, after, saved = errno;
     *page = (obs_page_t){0};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (enter()) {
+    if (obs_enter()) {
         error = report_make(page, verb, form);
-        leave();
+        obs_leave();
     }
     pthread_setcancelstate(before, &after);
     errno = saved;
@@ -69,9 +68,9 @@ const char *obs_report_make(obs_page_t *page, obs_verb_t verb, obs_form_t form) 
 }
 
 void obs_report_drop(obs_page_t *page) {
-    if (page->data != NULL && enter()) {
+    if (page->data != NULL && obs_enter()) {
         obs_drop(page->data);
-        leave();
+        obs_leave();
     }
     *page = (obs_page_t){0};
 }

@@ -19,9 +19,10 @@ static const char usage[] =
     "  --metrics  the statistics, in the text format of Prometheus\n"
     "  --stop   stop the process meanwhile, for exact figures\n"
     "  --every S  again and again, every S seconds; JSON a line each time\n"
-    "hakmem-observe profile PID|CORE [--format json|pprof|heap_v2] "
+    "hakmem-observe profile PID|CORE|FILE [--format json|pprof|heap_v2] "
     "[-o FILE] [--stop]\n"
-    "  profile  the call sites that hold the memory\n"
+    "  profile  the call sites that hold the memory; also of the file of\n"
+    "           a process that was killed (report:profile)\n"
     "hakmem-observe check PID|CORE\n"
     "  check    which allocator serves it, and what cannot be read\n"
     "hakmem-observe options PID|CORE\n"
@@ -98,12 +99,12 @@ int obs_usage(void) {
     return 1;
 }
 
-static void put_file(void *context, const char *data, size_t length) {
+void obs_put_stream(void *context, const char *data, size_t length) {
     fwrite(data, 1, length, context);
 }
 
 /* A document that is one of many is a line. */
-static int put_text(const obs_job_t *job, char *text, size_t length) {
+int obs_put_text(const obs_job_t *job, char *text, size_t length) {
     for (size_t i = 0; job->is_line && i + 1 < length; i++) {
         text[i] = text[i] == '\n' ? ' ' : text[i];
     }
@@ -123,7 +124,7 @@ static int observe(const obs_job_t *job, uint32_t pid) {
     char *text = NULL;
     size_t length = 0;
     FILE *memory = open_memstream(&text, &length);
-    const hak_sink_t sink = {.put = put_file, .context = memory};
+    const hak_sink_t sink = {.put = obs_put_stream, .context = memory};
     if (memory == NULL) {
         return obs_say("no memory");
     }
@@ -151,7 +152,7 @@ static int observe(const obs_job_t *job, uint32_t pid) {
     }
     fclose(memory);
     obs_close(&reader);
-    int result = is_open ? put_text(job, text, length) : obs_say(reader.error);
+    int result = is_open ? obs_put_text(job, text, length) : obs_say(reader.error);
     free(text);
     return result;
 }

@@ -129,6 +129,23 @@ int obs_file_create(const char *path) {
     return fd < 0 ? -1 : (int)fd;
 }
 
+/* The file that was there stays whole for those who have it open. */
+int obs_file_replace(const char *path) {
+    enum { FLAGS = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
+    struct stat status = {0};
+    long there = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    if (there >= 0) {
+        bool is_ours = hak_syscall(SYS_fstat, there, &status) == 0 && S_ISREG(status.st_mode) &&
+                       status.st_nlink == 1 && file_is_own(there, &status);
+        hak_syscall(SYS_close, there);
+        if (!is_ours || hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) != 0) {
+            return -1;
+        }
+    }
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS, 0600);
+    return fd < 0 ? -1 : (int)fd;
+}
+
 int obs_file_keep(int fd) {
     long copy = hak_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KEPT_LEAST);
     return copy < 0 ? -1 : (int)copy;

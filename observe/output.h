@@ -29,6 +29,9 @@ int obs_file_keep(int fd);
 /* Opens a file for writing, mode 0600: new, or emptied if it is the effective user's and has no
  * other name; or a device, or a pipe of that user. Follows no link, waits for no pipe. -1: none. */
 int obs_file_create(const char *path);
+/* Opens a new file for reading and writing, mode 0600, in place of one that obs_file_create would
+ * empty. -1: none. */
+int obs_file_replace(const char *path);
 /* Writes all of it; a reader who is slow has 2 seconds, if the descriptor does not block. false:
  * cut short. */
 bool obs_file_write(int fd, const char *data, size_t length);

@@ -37,11 +37,11 @@ static bool slab_find(obs_image_t *image, uint64_t address, size_t bytes, obs_sl
 }
 
 double obs_copy_pinned(const hak_profile_sample_t *sample) {
-    uint64_t live = 0, idle_bytes = hak_excess(obs_current->reader->page_bytes, sample->bytes);
     obs_slab_t slab;
     if (sample->companion <= HAK_PROFILE_LARGE) {
         return 0;
     }
+    uint64_t live = 0, idle_bytes = hak_excess(obs_current->reader->page_bytes, sample->bytes);
     if (slab_find(obs_current, sample->companion, sample->bytes, &slab)) {
         uint64_t carved = slab.carved, free = slab.free_count;
         live = hak_excess(carved, free);

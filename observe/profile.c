@@ -175,6 +175,12 @@ static int sample_compare(const void *a, const void *b) {
     return order != 0 ? order : (x > y) - (x < y);
 }
 
+void obs_copy_sort(obs_copy_t *copy) {
+    if (copy->sample_count != 0) {
+        obs_sort(copy->sample, copy->sample_count, sizeof *copy->sample, sample_compare);
+    }
+}
+
 /* --- the store -------------------------------------------------------------------------------- */
 
 static bool head_read(obs_image_t *image, obs_profile_t *store) {
@@ -246,9 +252,7 @@ static void copy_fill(work_t *work, obs_copy_t *copy) {
     for (size_t i = 0; copy->sample != NULL && i < work->sample_count; i++) {
         copy->sample[copy->sample_count++] = &work->sample[i];
     }
-    if (copy->sample_count != 0) {
-        obs_sort(copy->sample, copy->sample_count, sizeof *copy->sample, sample_compare);
-    }
+    obs_copy_sort(copy);
 }
 
 /* A core file has no clock: it is as old as the latest that it tells. */
@@ -283,7 +287,11 @@ void obs_copy_make(obs_copy_t *copy) {
     work_t *work = &work_now;
     bool is_same = false;
     *work = (work_t){.image = obs_current};
-    *copy = (obs_copy_t){.version = obs_current->library};
+    *copy = (obs_copy_t){
+        .rate = obs_root_number(obs_current, HAK_DOOR_ROOT_profile_rate, sizeof(size_t)),
+        .pid = obs_current->reader->pid,
+        .program = obs_program(),
+        .version = obs_current->library};
     for (unsigned i = 0; i < TRIES && !is_same; i++) {
         is_same = store_read_once(work);
     }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem-observe profile PID|CORE [--format json|pprof|heap_v2] [-o FILE] [--stop] */
+ * hakmem-observe profile PID|CORE|FILE [--format json|pprof|heap_v2] [-o FILE] [--stop] */
 #include "command.h"
+#include "kept.h"
 #include "profile.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 typedef enum format { JSON, PPROF, HEAP_V2, FORMATS } format_t;
@@ -52,6 +54,29 @@ static void write_profile(obs_image_t *image, const hak_sink_t *sink, void *cont
                                         : obs_write_profile(image, sink, writers[order->format]);
 }
 
+/* Of a file that a process left. */
+static int command_kept(const order_t *order, const obs_job_t *job) {
+    static obs_copy_t copy;
+    static obs_write_profile_t *const writers[] = {
+        [JSON] = obs_write_json_copy, [PPROF] = obs_write_pprof, [HEAP_V2] = obs_write_heap_v2};
+    char *text = NULL;
+    size_t length = 0;
+    const char *error = obs_kept_read(job->target, &copy);
+    FILE *memory = error == NULL ? open_memstream(&text, &length) : NULL;
+    if (memory == NULL) {
+        return obs_say(error != NULL ? error : "no memory");
+    }
+    const hak_sink_t sink = {.put = obs_put_stream, .context = memory};
+    writers[order->format](&sink, &copy);
+    fclose(memory);
+    int result = obs_put_text(job, text, length);
+    free(text);
+    if (copy.doubt != NULL && result == 0) {
+        obs_say(copy.doubt);
+    }
+    return result;
+}
+
 int obs_command_profile(int argc, char **argv) {
     order_t order = {0};
     obs_job_t job = {.write = write_profile, .context = &order};
@@ -61,6 +86,9 @@ int obs_command_profile(int argc, char **argv) {
     bool is_binary = order.format == PPROF && job.file == NULL;
     if (is_binary && isatty(STDOUT_FILENO)) {
         return obs_say("pprof's form is no text: give it a file (-o)");
+    }
+    if (obs_kept_is(job.target)) {
+        return job.is_stop ? obs_say("a file cannot be stopped") : command_kept(&order, &job);
     }
     int result = obs_run(&job);
     if (order.note != NULL && result == 0) {

@@ -140,15 +140,14 @@ static void json_modules(const hak_sink_t *sink, const obs_copy_t *copy) {
 
 static void json_head(const hak_sink_t *sink, const obs_copy_t *copy) {
     const hak_profile_store_t *store = &copy->store;
-    uint64_t rate = obs_root_number(obs_current, HAK_DOOR_ROOT_profile_rate, sizeof(size_t));
     hak_sink_format(sink,
                     "{\"profile\":1,\"version\":\"%s\",\"pid\":%u,\"program\":", copy->version,
-                    obs_current->reader->pid);
-    hak_sink_quoted(sink, obs_program());
+                    copy->pid);
+    hak_sink_quoted(sink, copy->program);
     hak_sink_format(sink,
                     ",\n\"time_ns\":%l,\"started_ns\":%l,\"is_on\":%s,\"is_whole\":%s,"
                     "\"rate\":%z",
-                    copy->wall_ns, store->started_ns, rate != 0 ? "true" : "false",
+                    copy->wall_ns, store->started_ns, copy->rate != 0 ? "true" : "false",
                     store->is_whole ? "true" : "false", store->rate);
 }
 
@@ -156,9 +155,12 @@ static void json_totals(const hak_sink_t *sink, const obs_copy_t *copy) {
     const hak_profile_store_t *store = &copy->store;
     size_t own_bytes = store->base != NULL ? store->low + (store->bytes - store->high) : 0;
     hak_sink_format(sink,
-                    ",\n\"exact\":{\"live_bytes\":%l,\"live_objects\":null},"
-                    "\"estimate\":{\"live_bytes\":%l,\"sigma_bytes\":%l}",
-                    copy->live_bytes, hak_chance_whole(store->live_bytes),
+                    copy->live_bytes == OBS_COPY_UNKNOWN
+                        ? ",\n\"exact\":{\"live_bytes\":null,\"live_objects\":null}"
+                        : ",\n\"exact\":{\"live_bytes\":%l,\"live_objects\":null}",
+                    copy->live_bytes);
+    hak_sink_format(sink, ",\"estimate\":{\"live_bytes\":%l,\"sigma_bytes\":%l}",
+                    hak_chance_whole(store->live_bytes),
                     hak_chance_whole(hak_chance_root(store->variance)));
     hak_sink_format(sink,
                     ",\n\"samples\":{\"live\":%l,\"taken\":%l,\"dropped\":%l,\"sites\":%l,"

@@ -10,11 +10,20 @@
 #include "base/version.h"
 #include "base/words.h"
 
+typedef void hak_observer_tend_t(bool is_kept, uint64_t sites, uint64_t samples);
+
 typedef struct hak_observer_order {
     uint32_t door;       /* HAK_DOOR_VERSION */
     const char *report;  /* a choice of the option */
     const char *file;    /* with %p and %e; empty: standard error, of which it keeps a copy */
     const char *program; /* for %e */
+    /* Moves the store of the heap profile to `to`, and keeps a copy of its head at `head` from then
+     * on. Returns its bytes, 0: there is none; with NULL that alone. */
+    size_t (*keep_profile)(char *to, void *head);
+    /* Set by it if it keeps the profile in the file: to be called now and then, outside of any
+     * operation, with whether its head is kept, and how many call sites and samples there were. */
+    hak_observer_tend_t **tend;
+    bool is_hardened; /* nothing calls it */
 } hak_observer_order_t;
 
 /* At the start of the program. Returns NULL, or why there will be no report. */

@@ -72,7 +72,10 @@ static HAK_COLD const char *observer_begin(void) {
     const hak_observer_order_t order = {.door = HAK_DOOR_VERSION,
                                         .report = hak_conf_text("report"),
                                         .file = hak_conf_text("report_file"),
-                                        .program = hak_os_program()};
+                                        .program = hak_os_program(),
+                                        .keep_profile = hak_profile_keep,
+                                        .tend = &hak_profile_tend,
+                                        .is_hardened = HAK_HARDEN};
     const char *failure = begin(&order);
     report_end = end;
     return failure;

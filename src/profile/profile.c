@@ -13,7 +13,8 @@
 
 HAK_LOCKED_STATE size_t hak_profile_option;   /* [atomic] profile_rate when it was last followed */
 HAK_LOCKED_STATE uint32_t hak_profile_toggle; /* [atomic] the signal came, and nobody has acted */
-HAK_LOCKED_STATE bool hak_profile_is_armed;   /* [atomic] sampling is on because of a probe */
+hak_observer_tend_t *hak_profile_tend;
+HAK_LOCKED_STATE bool hak_profile_is_armed; /* [atomic] sampling is on because of a probe */
 
 static bool profile_begin(size_t rate, bool is_whole) {
     size_t most = hak_load_relaxed(&hak_knobs.profile_bytes);
@@ -58,6 +59,10 @@ void hak_profile_look(hak_profile_state_t *state) {
     hak_lock_release(HAK_LOCK_PROFILE);
 }
 
+size_t hak_profile_keep(char *to, void *head) {
+    return hak_profile_store_move(to, head);
+}
+
 /* --- what asks for it ------------------------------------------------------------------------- */
 
 static void profile_signalled(void) {
@@ -81,6 +86,19 @@ static void profile_follow_probe(void) {
     }
 }
 
+/* A forked child has no store, where its parent's is in a file, until it lives for a moment. No
+ * function is called here by an address that can be written in the hardened library. */
+static void profile_follow_file(size_t rate) {
+    const hak_profile_store_t *store = &hak_profile_store;
+    if (store->base == NULL) {
+        (void)hak_profile_store_open(hak_load_relaxed(&hak_knobs.profile_bytes), rate, false);
+    }
+    if (!HAK_HARDEN) {
+        hak_profile_tend(store->head != NULL, hak_load_relaxed(&store->sites),
+                         hak_load_relaxed(&store->taken));
+    }
+}
+
 void hak_profile_follow(hak_tcache_t *tcache) {
     (void)tcache;
     size_t option = hak_load_relaxed(&hak_knobs.profile_rate);
@@ -93,6 +111,9 @@ void hak_profile_follow(hak_tcache_t *tcache) {
         (void)hak_profile_set_rate(hak_sample_rate() == 0 ? profile_wanted_rate() : 0);
     }
     profile_follow_probe();
+    if (HAK_UNLIKELY(hak_profile_tend != NULL) && hak_sample_rate() != 0) {
+        profile_follow_file(hak_sample_rate());
+    }
 }
 
 void hak_profile_start(void) {
@@ -119,7 +140,11 @@ void hak_profile_after_fork(bool is_clean) {
     }
     hak_sample_after_fork();
     if (is_clean) {
-        hak_profile_store_reset();
+        if (hak_profile_store.head == NULL) {
+            hak_profile_store_reset();
+        } else { /* the file is the parent's */
+            hak_profile_store_abandon();
+        }
         hak_chance_seed(hak_chance_random() ^ (uint64_t)hak_os_process_id() << 32);
         hak_sample_set_rate(rate);
     } else {

@@ -26,6 +26,7 @@
 #define HAK_PROFILE_PROFILE_H
 
 #include "base/fmt.h"
+#include "base/observer.h"
 #include "front/tcache.h"
 
 enum { HAK_PROFILE_RATE = 512 << 10 }; /* where none is given */
@@ -37,6 +38,9 @@ void hak_profile_start(void);
 HAK_COLD bool hak_profile_set_rate(size_t rate);
 /* Forgets all sites and samples. */
 void hak_profile_reset(void);
+/* See base/observer.h. */
+size_t hak_profile_keep(char *to, void *head);
+extern hak_observer_tend_t *hak_profile_tend; /* [init] NULL: none */
 /* An event: follows the option profile_rate and the signal. */
 void hak_profile_follow(hak_tcache_t *tcache);
 /* In the child of a fork: its profile starts empty. Unless `is_clean` there is none any more. */

@@ -57,6 +57,15 @@ static unsigned lifetime_bucket(uint64_t ns) {
 
 /* --- begin, end ------------------------------------------------------------------------------- */
 
+/* Of the lock, after a change. */
+static void store_leave(void) {
+    hak_profile_store_t *store = &hak_profile_store;
+    if (HAK_UNLIKELY(store->head != NULL)) {
+        *(hak_profile_store_t *)store->head = *store;
+    }
+    hak_lock_release(HAK_LOCK_PROFILE);
+}
+
 /* The memory is zero. */
 static void store_begin(void) {
     hak_profile_store_t *store = &hak_profile_store;
@@ -76,7 +85,9 @@ static void store_begin(void) {
 HAK_LOCKED_STATE hak_region_t hak_profile_region; /* [lock PROFILE] for statistics */
 
 static void store_show(void) {
-    if (hak_profile_region.base == NULL) {
+    if (hak_profile_region.base != NULL) {
+        hak_profile_region.base = hak_profile_store.base;
+    } else {
         hak_profile_region = (hak_region_t){.base = hak_profile_store.base,
                                             .bytes = hak_profile_store.bytes,
                                             .kind = HAK_REGION_META};
@@ -98,14 +109,14 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
     }
     bool is_there = store->base != NULL;
     store->rate = is_there ? rate : 0;
-    hak_lock_release(HAK_LOCK_PROFILE);
+    store_leave();
     return is_there;
 }
 
 void hak_profile_store_pause(void) {
     hak_lock_acquire(HAK_LOCK_PROFILE);
     hak_profile_store.is_whole = false;
-    hak_lock_release(HAK_LOCK_PROFILE);
+    store_leave();
 }
 
 /* Where the kernel refuses: what reads as zero is not written, and gets no memory. */
@@ -122,13 +133,34 @@ void hak_profile_store_reset(void) {
     hak_profile_store_t *store = &hak_profile_store;
     hak_lock_acquire(HAK_LOCK_PROFILE);
     if (store->base != NULL) {
-        if (!hak_os_purge(store->base, store->bytes)) {
+        if (store->head != NULL || !hak_os_purge(store->base, store->bytes)) { /* in a file */
             store_clear(store);
         }
         store->is_whole = false;
         store_begin();
     }
-    hak_lock_release(HAK_LOCK_PROFILE);
+    store_leave();
+}
+
+/* Links are offsets, so the store may lie anywhere. */
+size_t hak_profile_store_move(char *to, void *head) {
+    hak_profile_store_t *store = &hak_profile_store;
+    hak_lock_acquire(HAK_LOCK_PROFILE);
+    char *old = store->base;
+    size_t bytes = old != NULL ? store->bytes : 0;
+    bool is_moved = to != NULL && bytes != 0;
+    if (is_moved) {
+        memcpy(to, old, store->low);
+        memcpy(to + store->high, old + store->high, bytes - store->high);
+        store->base = hak_profile_region.base = to;
+        store->head = head;
+        store->process_id = hak_os_process_id();
+    }
+    store_leave();
+    if (is_moved) {
+        hak_os_unmap(old, bytes);
+    }
+    return bytes;
 }
 
 void hak_profile_store_abandon(void) {
@@ -328,9 +360,12 @@ static bool store_add(const hak_profile_event_t *event) {
     return true;
 }
 
-/* false: a signal handler interrupted this thread's own section; nothing is recorded then. */
+/* false: a signal handler interrupted this thread's own section, or the file is another process's,
+ * of which this is a child that the C library did not fork; nothing is recorded then. */
 static bool store_enter(void) {
-    if (HAK_UNLIKELY(hak_lock_holds(HAK_LOCK_PROFILE))) {
+    const hak_profile_store_t *store = &hak_profile_store;
+    if (HAK_UNLIKELY(hak_lock_holds(HAK_LOCK_PROFILE) ||
+                     (store->head != NULL && store->process_id != hak_os_process_id()))) {
         return false;
     }
     hak_lock_acquire(HAK_LOCK_PROFILE);
@@ -342,14 +377,14 @@ bool hak_profile_store_add(const hak_profile_event_t *event) {
         return false;
     }
     bool is_kept = store_add(event);
-    hak_lock_release(HAK_LOCK_PROFILE);
+    store_leave();
     return is_kept;
 }
 
 void hak_profile_store_drop(void) {
     if (store_enter()) {
         store_note_drop(false);
-        hak_lock_release(HAK_LOCK_PROFILE);
+        store_leave();
     }
 }
 
@@ -384,7 +419,7 @@ void hak_profile_store_end(uint64_t token) {
         store_count_out(hak_profile_site_at(store->base, sample->site), sample);
         sample_discard(offset);
     }
-    hak_lock_release(HAK_LOCK_PROFILE);
+    store_leave();
 }
 
 void hak_profile_store_keep(uint64_t token) {

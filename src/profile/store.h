@@ -62,6 +62,8 @@ typedef struct hak_profile_store {
     uint64_t started_ns;                /* wall clock */
     size_t rate;                        /* the latest that is not 0 */
     bool is_whole;                      /* sampled since the process started */
+    void *head;                         /* a copy of this, in a file, as the rest; NULL: none */
+    uint32_t process_id;                /* whose file it is */
 } hak_profile_store_t;
 
 extern hak_profile_store_t hak_profile_store; /* [lock PROFILE] */
@@ -83,6 +85,8 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole);
 void hak_profile_store_pause(void);
 /* Empties it. */
 void hak_profile_store_reset(void);
+/* hak_profile_keep */
+size_t hak_profile_store_move(char *to, void *head);
 /* The lock is gone with its holder: a new store, later. In a child alone. */
 void hak_profile_store_abandon(void);
 /* false: dropped. */

@@ -233,3 +233,33 @@ UNIT_TEST(without_memory_there_is_no_store) {
     hak_profile_store_reset();
     hak_profile_store = saved;
 }
+
+/* Samples go on where it was moved to, and the copy of its head is as it is. */
+STORE_TEST(store_that_moved_goes_on_and_keeps_a_copy_of_its_head) {
+    static hak_profile_store_t head;
+    size_t bytes = hak_profile_keep(NULL, NULL);
+    char *to = hak_os_map(bytes, hak_os_page_bytes());
+    assert_true(bytes == STORE_BYTES && to != NULL && add(1, 0x1000, 64) && add(2, 0x1000, 64));
+    assert_int_equal(hak_profile_keep(to, &head), bytes);
+    assert_true(hak_profile_store.base == to && site_of(0x1000)->in_use.samples == 2);
+    end(1);
+    assert_true(add(3, 0x2000, 64));
+    assert_memory_equal(&head, &hak_profile_store, sizeof head);
+    assert_true(head.live == 2 && head.sites == 2);
+    hak_profile_store_reset(); /* memory of a file is not zero after a purge */
+    assert_true(head.live == 0 && site_of(0x1000) == NULL);
+    assert_memory_equal(&head, &hak_profile_store, sizeof head);
+    hak_profile_store.head = NULL;
+}
+
+/* Where a file has it, it is the parent's; the child has one of its own at its next event. */
+STORE_TEST(child_of_a_fork_leaves_the_file_to_its_parent) {
+    static hak_profile_store_t head;
+    hak_profile_store_t saved = hak_profile_store;
+    hak_profile_store.head = &head;
+    hak_profile_after_fork(true);
+    assert_true(hak_profile_store.base == NULL && hak_profile_store.head == NULL && head.live == 0);
+    assert_false(add(1, 0x1000, 64));
+    assert_true(hak_profile_keep(NULL, NULL) == 0);
+    hak_profile_store = saved;
+}

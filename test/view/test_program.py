@@ -3,17 +3,15 @@
 launcher is a fake that leaves it."""
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import synthetic
 from conftest import OBSERVER
-from fake_observer import SAMPLES, told
+from fake_observer import SAMPLES
 
 from hakmem_view import own_program
 
@@ -178,18 +176,6 @@ def test_interrupt_from_the_keyboard_ends_the_program_not_the_map(run):
     os.killpg(child.pid, signal.SIGINT)
     out, _ = child.communicate()
     assert child.returncode == 6 and "Classes" in out
-
-
-def test_program_that_is_killed_leaves_what_was_seen_last(run, tmp_path):
-    child = run("profile", "--", sys.executable, OBSERVER, "be", "on", tmp_path, before=":", wait=False)
-    assert child.stdout.readline() == "ready\n"
-    while not told("on", str(tmp_path))["reads"] and child.poll() is None:
-        time.sleep(0.05)
-    program = int(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text(encoding="ascii").split()[0])
-    os.kill(program, signal.SIGKILL)
-    out, error = child.communicate()
-    assert child.returncode == 137 and "program+0x1100" in out
-    assert re.search(r"^hakmem: \S+ left no profile \(ended by SIGKILL\): this is what it had .* before its end\n", error, re.M), error
 
 
 def test_peak_is_shown_where_little_is_left(run, tmp_path):

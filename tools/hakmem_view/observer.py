@@ -27,6 +27,7 @@ PREFIX = "hakmem-observe: "
 NOUNS = {"stats": "statistics", "explain": "explanation"}
 MOST_BYTES = 256 << 20  # of a document
 PIECE = 1 << 16
+KEPT = b"hakmem profile\n\0"
 NOTE = b"hakmem\0"  # src/door/door.h
 DOOR_LIBRARY = slice(12, 32)  # of hak_door_t
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -34,6 +35,15 @@ REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operat
 NOT_YET = 2  # status of `tell`
 PS_SECONDS = 5.0  # for a process of a list
 TELL_SECONDS = 5.0  # for a process to do what it is told: it does at one of its next allocations
+
+
+def is_kept(path: Path) -> bool:
+    """Whether it is a profile that a process has kept in a file while it lived (observe/kept.h)."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(KEPT)) == KEPT
+    except OSError:
+        return False
 
 
 def need() -> None:
@@ -128,7 +138,8 @@ class Observed:
     note: str = ""  # what the observer said beside the document that was read last
 
     def title(self) -> str:
-        return process.called(self.pid) if self.pid else f"core file {process.plain(self.target)}"
+        kind = "the kept profile" if is_kept(Path(self.target)) else "core file"
+        return process.called(self.pid) if self.pid else f"{kind} {process.plain(self.target)}"
 
     def ended(self) -> bool:
         return bool(self.pid) and not process.lives(self.pid)

@@ -14,19 +14,17 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, NoReturn, Optional
+from typing import NoReturn, Optional
 
-from . import perf_map
+from . import observer, perf_map
 from .errors import ViewError, end
 from .installed import COMMAND as LAUNCHER
 from .wording import count
 
 ASKED = "report:{},report_file:{}/%p"
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-FIRST_LOOK = 0.5  # seconds after its start
 MAIN = 2  # times as large as that of the program must be the largest report of another process to be taken for its own
 SIZES = re.compile(rb'"(?:rss_bytes|live_bytes|mapped)":(\d+)|mapped_bytes +(\d+)|RSS is ([\d.]+) ([KMGT]?)')
-Look = Callable[[int], float]  # at the process while it runs; returns the seconds to wait before the next one
 
 
 @dataclass
@@ -38,7 +36,6 @@ class Ended:
     report: Optional[bytes]
     others: int = 0  # reports of other processes that it started
     code: perf_map.Rows = field(default_factory=list)  # functions that it made at run time
-    time: float = 0.0  # of a clock that only goes on
     signal: int = 0  # that ended it
 
     def how(self) -> str:
@@ -62,17 +59,7 @@ def _folder() -> str:
     return "/tmp" if set(made) & set(",:% \t\n") else made
 
 
-def _wait(child: subprocess.Popen, look: Optional[Look]) -> int:
-    pause = FIRST_LOOK
-    while look is not None:
-        try:
-            return child.wait(pause)
-        except subprocess.TimeoutExpired:
-            pause = look(child.pid)
-    return child.wait()
-
-
-def _start_and_wait(command: list, environment: dict[str, str], look: Optional[Look]) -> tuple[int, int]:
+def _start_and_wait(command: list, environment: dict[str, str]) -> tuple[int, int]:
     """Its PID and status, negative if it is a signal's number. Signals for us are for it, from before it starts; the keyboard's
     reach it anyway."""
     child: Optional[subprocess.Popen] = None
@@ -90,7 +77,7 @@ def _start_and_wait(command: list, environment: dict[str, str], look: Optional[L
         child = subprocess.Popen(command, env=environment)
         for number in early:
             child.send_signal(number)
-        status = _wait(child, look)
+        status = child.wait()
     except OSError as error:
         raise ViewError(f"cannot start {command[0]}: {error.strerror}") from error
     finally:
@@ -114,19 +101,29 @@ def _chosen(reports: dict[Path, bytes], own: Path) -> Optional[Path]:
     return largest if weight(reports[largest]) > MAIN * weight(reports[own]) else own
 
 
+def _read(path: Path) -> bytes:
+    """A report; what a process has kept that could make none, as the report that it would have made."""
+    if not observer.is_kept(path):
+        return path.read_bytes()
+    try:
+        return observer.Observed(str(path)).read("profile", "--format", "json")
+    except ViewError:
+        return b""
+
+
 def _found(folder: Path, pid: int, since: float, are_ours: bool) -> tuple[Optional[bytes], int, perf_map.Rows]:
     """The report, and the functions of run time of its process. Maps that we asked for are removed, of all processes with a
     report."""
-    reports = {one: one.read_bytes() for one in sorted(folder.iterdir())}
+    reports = {one: left for one in sorted(folder.iterdir()) if (left := _read(one))}
     chosen = _chosen(reports, folder / str(pid))
     maps = {one: perf_map.of_ended(int(one.name), since, are_ours) for one in reports if one.name.isdigit()}
     return reports.get(chosen), len(reports) - (chosen is not None), maps.get(chosen, [])
 
 
 def run(program: list[str], options: list[str], report: str = "map", more: str = "",
-        wish: Optional[dict[str, str]] = None, look: Optional[Look] = None) -> Ended:
+        wish: Optional[dict[str, str]] = None) -> Ended:
     """`options`: of `./hakmem run`; `report`: what is written at its end; `more`: of HAKMEM_OPTIONS, after what the
-    user gave; `wish`: of the environment; `look`: at it while it runs."""
+    user gave; `wish`: of the environment."""
     if shutil.which(program[0]) is None:
         raise ViewError(f"there is no program '{program[0]}' that can be started")
     with tempfile.TemporaryDirectory(prefix=f"hakmem-{report}-", dir=_folder(), ignore_cleanup_errors=True) as folder:
@@ -135,10 +132,9 @@ def run(program: list[str], options: list[str], report: str = "map", more: str =
         sys.stdout.flush()
         since = time.time()
         pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
-                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words}, look)
-        ended = time.monotonic()
+                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
         left, others, code = _found(Path(folder), pid, since, perf_map.MAPS in (wish or {}))
-        return Ended(status if status >= 0 else 128 - status, pid, left, others, code, ended, max(0, -status))
+        return Ended(status if status >= 0 else 128 - status, pid, left, others, code, max(0, -status))
 
 
 def _end_as(ended: Ended) -> int:

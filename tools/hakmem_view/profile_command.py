@@ -19,7 +19,7 @@ from .wording import count, duration, size
 
 RATE, SECONDS = 524288, 10.0
 MOST_RATE = 1 << 40
-LOOK_SECONDS, PEAK = 5.0, 4  # for a profile while a program runs; times what is left at its end
+PEAK = 4  # times what is left at its end
 SHOTS = 12  # profiles for growth over time, at most
 KINDS_OF = {"alloc": "alloc", "peak": "peak", "pinned": "pinned", "lifetimes": "alloc"}  # of modes; else in use
 CORE = b"\x7fELF"  # how core files begin
@@ -103,9 +103,9 @@ def stored(path: str) -> Shot:
 
 
 def is_stored(word: str) -> bool:
-    """Whether a word names a file that is no core file."""
+    """Whether a word names a profile as JSON, neither a core file nor one that a process has kept."""
     try:
-        if word.isdigit() or not Path(word).is_file():
+        if word.isdigit() or not Path(word).is_file() or observer.is_kept(Path(word)):
             return False
         with open(word, "rb") as file:
             return file.read(len(CORE)) != CORE
@@ -191,23 +191,6 @@ def since(shots: list[Shot]) -> Optional[Profile]:
     return shots[0].found if len(shots) > 1 else None
 
 
-class LastSeen:
-    """The profile of a program while it runs: all that is left of one that is killed."""
-
-    def __init__(self) -> None:
-        self.body, self.time = b"", 0.0
-
-    def look(self, pid: int) -> float:
-        """Takes a twentieth of the time at most."""
-        begin = time.monotonic()
-        try:
-            self.body = observer.Observed(str(pid), pid).read("profile", "--format", "json", seconds=LOOK_SECONDS)
-            self.time = time.monotonic()
-        except ViewError:
-            pass  # it is not on hakmem so far, or has ended
-        return max(1.0, 20 * (time.monotonic() - begin))
-
-
 def shown_at_end(asked: Asked, found: Profile) -> Asked:
     """What was in use at the peak, where little of it is left and the user did not say what he wants."""
     if asked.mode != "inuse" or asked.diff or asked.files or found.peak_bytes <= PEAK * max(found.estimate, 1):
@@ -230,18 +213,16 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
         say(f"{name} {refusal} reads no variables: functions are named only by -X perf from CPython 3.12 on, else the "
             "interpreter's; objects up to 512 bytes are not seen")
     has_rate = not asked.rate and "profile_rate" in own_program.given()
-    seen = LastSeen()
     ended = own_program.run(program, options, "profile", "" if has_rate else f"profile_rate:{asked.rate or RATE}",
-                            wish, seen.look)
+                            wish)
     silence = perf_map.silence(program, wish, ended.code)
     if silence and ended.report is not None:
         say(f"{name} named no function of Python: {silence}")
-    if ended.report is None and seen.body:
-        say(f"{name} left no profile ({ended.how()}): this is what it had {duration(ended.time - seen.time)} before its end")
-        return shot(seen.body, f"the profile of {name}"), ended
     if ended.report is None:
         say(f"{name} left no profile ({ended.how()}): one is written when a process on hakmem ends by exit")
         return None, ended
+    if ended.signal:
+        say(f"{name} was {ended.how()}: this is its profile at that moment")
     if ended.others:
         say(f"{count(ended.others, 'other process')} left profiles too; this is the one with most memory, or that of {name}")
     left = shot(ended.report, f"the profile of {name}")

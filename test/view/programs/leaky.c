@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Holds what it should free in one function, keeps others' pages resident in another, and works in
 // a third.
-//     leaky [MIB [wait]]      wait: says "ready", and goes on until its input ends
+//     leaky [MIB [wait|SIGNAL]]   wait: says "ready", and goes on until its input ends
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ int main(int argc, char **argv) {
         }
     }
     if (argc > 2) {
+        raise(atoi(argv[2]));
         puts("ready");
         fflush(stdout);
         for (int letter = getchar(); letter != EOF; letter = getchar()) {

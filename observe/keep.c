@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Keeps the profile of the process that this is in in a file. Its room is taken at once: a write to
+ * memory of a file without room ends the process. */
+#include "kept.h"
+#include "library.h"
+#include "profile.h"
+
+#include "base/atomics.h"
+#include "base/version.h"
+#include "os/syscall_linux.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEEP_PATH = 1536, KEEP_PAUSE = 50 /* times what it took */ };
+
+_Static_assert(sizeof(obs_kept_t) <= OBS_KEPT_HEAD, "the head has room");
+
+/* All [lock: obs_enter] */
+static obs_kept_t *kept; /* NULL: none */
+static char kept_path[KEEP_PATH];
+static obs_file_id_t kept_file;
+static uint64_t seen_sites, due_ns;
+
+static uint64_t clock_ns(int clock) {
+    struct timespec now = {0};
+    hak_syscall(SYS_clock_gettime, clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void line_put(hak_text_t *text, const obs_copy_t *copy, const obs_module_t *module) {
+    static const char digits[] = "0123456789abcdef";
+    hak_text_format(text, "%x %x %x ", (uint64_t)module->start, (uint64_t)module->end,
+                    (uint64_t)module->offset);
+    for (uint32_t i = 0; i < module->build_id_bytes; i++) {
+        hak_text_format(text, "%c%c", digits[module->build_id[i] >> 4],
+                        digits[module->build_id[i] & 15]);
+    }
+    hak_text_format(text, "%s %s\n", module->build_id_bytes == 0 ? "-" : "",
+                    copy->text + module->path);
+}
+
+/* Into the list that is not whole, which then is. What does not fit is left out. */
+static void modules_list(void) {
+    static obs_reader_t reader;
+    obs_copy_t copy = {0};
+    uint32_t at = 1 - kept->modules_at;
+    hak_text_t text = {.data = (char *)kept + OBS_KEPT_HEAD + at * (size_t)OBS_KEPT_MODULES,
+                       .capacity = OBS_KEPT_MODULES};
+    size_t whole = 0;
+    if (obs_open_self(&reader, false)) {
+        obs_list_modules(&reader, &copy);
+    }
+    for (size_t i = 0; i < copy.module_count && whole == text.length; i++) {
+        line_put(&text, &copy, &copy.module[i]);
+        whole = text.length < text.capacity ? text.length : whole;
+    }
+    kept->modules_bytes[at] = (uint32_t)whole;
+    hak_store_release(&kept->modules_at, at); /* pairs KEPT: a reader of what is left */
+    obs_drop(copy.module);
+    obs_drop(copy.text);
+    obs_close(&reader);
+}
+
+static bool room_take(int fd, size_t bytes) {
+    struct rlimit limit = {0};
+    return hak_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 &&
+           limit.rlim_cur >= bytes && hak_syscall(SYS_fallocate, fd, 0, 0, bytes) == 0;
+}
+
+static void head_fill(const char *program) {
+    *kept = (obs_kept_t){.version = OBS_KEPT_VERSION,
+                         .pid = (uint32_t)getpid(),
+                         .site_bytes = sizeof(hak_profile_site_t),
+                         .sample_bytes = sizeof(hak_profile_sample_t),
+                         .frames = HAK_PROFILE_FRAMES,
+                         .lifetimes = HAK_PROFILE_LIFETIMES,
+                         .opened_ns = clock_ns(CLOCK_MONOTONIC),
+                         .opened_wall_ns = clock_ns(CLOCK_REALTIME),
+                         .library = HAK_VERSION_TEXT};
+    memcpy(kept->program, program, strnlen(program, OBS_KEPT_PROGRAM - 1));
+}
+
+/* false: the file has no room. */
+static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void *head)) {
+    size_t bytes = OBS_KEPT_STORE + move(NULL, NULL);
+    if (!room_take(fd, bytes) || !obs_file_find(fd, &kept_file)) {
+        return false;
+    }
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        return false;
+    }
+    kept = map;
+    head_fill(program);
+    modules_list();
+    (void)move((char *)map + OBS_KEPT_STORE, &kept->store);
+    memcpy(kept->magic, OBS_KEPT_MAGIC, sizeof kept->magic);
+    return true;
+}
+
+void obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
+    size_t length = strlen(path) + 1;
+    if (length > sizeof kept_path || move(NULL, NULL) == 0 || !obs_enter()) {
+        return;
+    }
+    kept = NULL; /* in the child of a fork it is the parent's */
+    int fd = obs_file_replace(path);
+    if (fd >= 0) {
+        memcpy(kept_path, path, length);
+        if (!file_keep(fd, program, move)) {
+            hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+            obs_warn("report_file: %s: no room for a profile that survives its process", path);
+        }
+        hak_syscall(SYS_close, fd);
+    }
+    obs_leave();
+}
+
+void obs_keep_modules(uint64_t sites) {
+    uint64_t now = sites != seen_sites ? clock_ns(CLOCK_MONOTONIC) : 0;
+    if (now < due_ns || sites == seen_sites || !obs_enter()) {
+        return;
+    }
+    seen_sites = sites;
+    if (kept != NULL) {
+        modules_list();
+    }
+    uint64_t end = clock_ns(CLOCK_MONOTONIC);
+    due_ns = end + KEEP_PAUSE * (end - now);
+    obs_leave();
+}
+
+/* The memory stays: threads may sample on. */
+void obs_keep_end(void) {
+    obs_file_id_t there = {0};
+    if (kept == NULL || kept->pid != (uint32_t)getpid()) {
+        return;
+    }
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, kept_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    if (obs_file_find((int)fd, &there) && there.device == kept_file.device &&
+        there.inode == kept_file.inode) {
+        hak_syscall(SYS_unlinkat, AT_FDCWD, kept_path, 0);
+    }
+    hak_syscall(SYS_close, fd);
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The heap profile in the file of the report while the process lives (observe/keep.c): what a process that is killed leaves, its
+forked children, and what no file may do to it.
+
+Usage: kept_test.py OBSERVER
+"""
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+
+from reporting import LIBRARY, SkipTest, run_tests
+
+OBSERVER = sys.argv[1]
+KEPT = b"hakmem profile\n\0"
+WORK = "x = [bytearray(3000 + i) for i in range(4000)]\n"  # some 18 MiB
+CHILD = """import os
+if os.fork() == 0:
+    y = []
+    for at in range(20):  # it takes slow paths
+        y += [bytearray(3000 + i) for i in range(3000)]
+    os.kill(os.getpid(), 9)
+os.wait()
+"""
+DIE = "import os; os.kill(os.getpid(), {})"
+
+
+def left(folder, code, name="kept.%p", before=None, options=""):
+    """What a Python program leaves in the folder, and what it says."""
+    environment = dict(os.environ, LD_PRELOAD=LIBRARY, PYTHONMALLOC="malloc",
+                       HAKMEM_OPTIONS=f"profile_rate:16k,report:profile,report_file:{folder}/{name}{options}")
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=environment, preexec_fn=before, capture_output=True, text=True,
+                          check=False)
+    return {one: open(f"{folder}/{one}", "rb").read() for one in sorted(os.listdir(folder))}, done
+
+
+def profile_of(path):
+    done = subprocess.run([OBSERVER, "profile", path], capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout) if done.returncode == 0 else done.stderr
+
+
+def test_profile_is_that_of_the_moment_at_which_it_was_killed(folder):
+    for end in (signal.SIGTERM, signal.SIGKILL, signal.SIGABRT):
+        files, done = left(folder, WORK + DIE.format(int(end)), "kept")
+        assert done.returncode == -end and done.stderr == "" and files["kept"].startswith(KEPT), done
+        status, found = profile_of(folder + "/kept")
+        assert status == 0 and 16 << 20 < found["estimate"]["live_bytes"] < 40 << 20, found
+        assert found["is_whole"] and found["is_on"] and found["exact"]["live_bytes"] is None and "notes" not in found
+        assert sum(site["inuse"]["samples"] for site in found["sites"]) == found["samples"]["live"]
+        assert any(one["build_id"] for one in found["mappings"] if "libhakmem" in one["path"])
+        assert not any(site["pinned_bytes"] for site in found["sites"])
+        assert os.stat(folder + "/kept").st_mode & 0o777 == 0o600
+
+
+def test_report_at_exit_takes_its_place(folder):
+    files, _ = left(folder, WORK)
+    assert len(files) == 1 and json.loads(files.popitem()[1])["exact"]["live_bytes"] > 0
+
+
+def test_forked_child_has_a_file_of_its_own_if_its_number_makes_one(folder):
+    if os.environ.get("HAKMEM_FLAVOUR") == "hardened":
+        raise SkipTest("the hardened library calls no function of the observer while the process runs")
+    files, _ = left(folder, WORK + CHILD)
+    kinds = sorted(text.startswith(KEPT) for text in files.values())
+    assert kinds == [False, True], files.keys()
+    child = next(name for name, text in files.items() if text.startswith(KEPT))
+    status, found = profile_of(f"{folder}/{child}")
+    assert status == 0 and found["pid"] == int(child.rpartition(".")[2]) and not found["is_whole"]
+    for name in files:
+        os.unlink(f"{folder}/{name}")
+    files, _ = left(folder, WORK + CHILD + DIE.format(9), "kept")
+    assert list(files) == ["kept"] and profile_of(folder + "/kept")[1]["is_whole"]
+
+
+def test_child_that_the_c_library_did_not_fork_leaves_the_file_alone(folder):
+    number = {"x86_64": 57, "aarch64": 0}[os.uname().machine]
+    if not number:
+        raise SkipTest("there is no call fork here")
+    child = f"""import ctypes, os
+call = ctypes.CDLL(None).syscall
+child = call({number})
+if child == 0:
+    x = None
+    y = [bytearray(3000 + i) for i in range(9000)]
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    left(folder, WORK + child + DIE.format(9), "kept")
+    status, found = profile_of(folder + "/kept")
+    assert status == 0 and 16 << 20 < found["estimate"]["live_bytes"] < 40 << 20 and "notes" not in found, found
+
+
+def test_process_with_few_samples_leaves_nothing(folder):
+    """A shell has few, and ends by _exit."""
+    if os.environ.get("HAKMEM_FLAVOUR") == "hardened":
+        raise SkipTest("the hardened library keeps it from the start on")
+    files, done = left(folder, WORK + DIE.format(9), options=",profile_rate:64m")
+    assert done.returncode == -9 and files == {}
+
+
+def test_file_without_room_is_said_and_ends_nobody(folder):
+    files, done = left(folder, WORK, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+    assert done.returncode == 0 and "no room for a profile that survives" in done.stderr, done
+    assert all(not text.startswith(KEPT) for text in files.values())
+
+
+def test_what_is_there_is_replaced_only_if_it_is_an_own_file(folder):
+    with open(folder + "/kept", "w", encoding="utf-8") as file:
+        file.write("old")
+    held = open(folder + "/kept", "rb")
+    files, _ = left(folder, WORK + DIE.format(9), "kept")
+    assert files["kept"].startswith(KEPT) and held.read() == b"old"  # who has it open keeps it whole
+    os.unlink(folder + "/kept")
+    os.symlink("/dev/null", folder + "/kept")
+    _, done = left(folder, WORK + DIE.format(9), "kept")
+    assert done.returncode == -9 and os.readlink(folder + "/kept") == "/dev/null"
+
+
+def test_other_reports_keep_nothing(folder):
+    for report in ("exit", "stats"):
+        files, _ = left(folder, WORK + DIE.format(9), "kept", options=f",report:{report}")
+        assert files == {}, report
+
+
+def test_damaged_file_is_read_without_harm(folder):
+    files, _ = left(folder, WORK + DIE.format(9), "kept")
+    whole, chance = bytearray(files["kept"]), random.Random(45)
+    for turn in range(60):
+        damaged = bytearray(whole[:chance.choice([100, 70000, 700000, len(whole)])] if turn % 3 == 0 else whole)
+        for _ in range(chance.choice([1, 30, 3000])):
+            at = chance.randrange(16, chance.choice([300, 700000, len(damaged)]))
+            if at < len(damaged):
+                damaged[at] = chance.choice([0, 255, chance.randrange(256)])
+        with open(folder + "/damaged", "wb") as file:
+            file.write(damaged)
+        for form in ("json", "pprof", "heap_v2"):
+            done = subprocess.run([OBSERVER, "profile", folder + "/damaged", "--format", form, "-o", folder + "/out"],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode in (0, 1) and (done.returncode == 0 or done.stderr.count("\n") == 1), (turn, form, done)
+
+
+sys.exit(run_tests(globals()))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""A program that a signal ends leaves the profile of that moment, which every form and command reads."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import leaky
+import pytest
+from test_profile_formats import parsed
+from test_real import LIBRARY, OBSERVED, _knows
+
+from hakmem_view import observer, profile_pprof
+
+pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
+              leaky.COMPILER, OBSERVED]
+ENDS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV]
+PYTHON = """import os
+def hoard(number):
+    return bytearray(5000 + number)
+kept = [hoard(number) for number in range(4000)]
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return leaky.compiled(tmp_path_factory.mktemp("killed"), "-g", "-O2")
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_program_names_its_leak_however_it_ends(view, program, end, tmp_path):
+    done = view("profile", "--lib", LIBRARY, "--rate", "64k", "--", program, 32, int(end), timeout=300)
+    assert done.returncode == 128 + end, done
+    assert f"leaky was ended by {end.name}: this is its profile at that moment" in done.stderr
+    lines = done.stdout.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("Functions")) + 2
+    assert f"leak_record at leaky.c:{leaky.line_of('the line of the leak')}  < main" in lines[first + 1], done.stdout
+    assert 24 < float(re.match(r" *([\d.]+) MiB", lines[first])[1]) < 48, done.stdout
+
+
+@pytest.fixture(scope="module")
+def left(program, tmp_path_factory):
+    """The file that it left, killed."""
+    path = tmp_path_factory.mktemp("left") / "profile"
+    environment = {"LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": f"report:profile,report_file:{path},profile_rate:64k"}
+    assert subprocess.run([program, "32", "9"], env=environment, check=False).returncode == -signal.SIGKILL
+    return path
+
+
+@pytest.mark.parametrize("words", [[], ["--leaks"], ["--alloc"], ["--peak"], ["--per-thread"], ["--lifetimes"]])
+def test_file_that_is_left_is_looked_at_like_a_process(view, left, words):
+    done = view("profile", *words, left)
+    assert (done.returncode, done.stderr) == (0, "") and "leak_record at leaky.c:" in done.stdout, done
+    assert "The library counts" not in done.stdout  # nothing but the samples is left
+
+
+def test_file_that_is_left_becomes_others(view, left, tmp_path):
+    files = {name: tmp_path / name for name in ("json", "pprof", "heap-v2", "collapsed", "speedscope", "html")}
+    assert view("profile", *(word for name, path in files.items() for word in (f"--{name}", path)), left).returncode == 0
+    found = json.loads(files["json"].read_text(encoding="utf-8"))
+    assert found["is_whole"] and found["exact"]["live_bytes"] is None and found["program"] == "leaky"
+    assert any(one["path"].endswith("/leaky") and one["build_id"] for one in found["mappings"])
+    assert all("leak_record" in path.read_text(encoding="utf-8") for name, path in files.items()
+               if name in ("collapsed", "speedscope", "html"))
+
+
+def test_observer_writes_pprof_of_it(left):
+    one = parsed(subprocess.run([observer.PROGRAM, "profile", left, "--format", "pprof"], capture_output=True, check=True).stdout)
+    assert 24 << 20 < sum(sample.value[3] for sample in one.sample) < 48 << 20
+    assert any(one.string_table[mapping.filename].endswith("/leaky") and mapping.build_id for mapping in one.mapping)
+    assert one.string_table[one.drop_frames] == profile_pprof.DROP_FRAMES
+
+
+def test_python_program_that_is_killed_names_its_function(view, tmp_path):
+    (tmp_path / "shop.py").write_text(PYTHON, encoding="utf-8")
+    done = view("profile", "--lib", LIBRARY, "--rate", "16k", "--", sys.executable, tmp_path / "shop.py", timeout=300)
+    assert done.returncode == 128 + signal.SIGKILL and "hoard at shop.py:2" in done.stdout, done
+    assert not [name for name in os.listdir("/tmp") if re.fullmatch(r"perf-\d+\.map", name) and name in done.stderr]
