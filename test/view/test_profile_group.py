@@ -118,7 +118,7 @@ def test_known_leaks_are_left_out(tmp_path, pattern, suppressed):
 @pytest.mark.parametrize("width", [20, 30, 40, 60, 76, 200])
 def test_callers_are_shown_whole_as_far_as_they_fit(width):
     callers = ["insert", "Store::put_all", "handle_request", "run", "main"]
-    row = Row(None, 0.0, where="grow at map.c:7", callers=callers, stacks=3)
+    row = Row(None, 0.0, where="grow at map.c:7", callers=callers, sites=[None] * 3)
     line = row.place(width)
     assert len(line) <= max(width, len(row.where)) and line.startswith(row.where)
     names = line.removeprefix(row.where).replace("(+2 stacks)", "").replace("<", " ").split()

@@ -29,6 +29,11 @@ document.querySelectorAll("input[name=kind]")[3].checked = true;
 document.querySelectorAll("input[name=kind]")[3].dispatchEvent(new Event("change")); found.pinned = bars();
 document.querySelectorAll("input[name=kind]")[0].checked = true;
 document.querySelectorAll("input[name=kind]")[0].dispatchEvent(new Event("change"));
+const difference = document.querySelectorAll("input[name=kind]")[6];
+difference.checked = true; difference.dispatchEvent(new Event("change"));
+found.difference = Array.from(graph.querySelectorAll("g")).map((one) => [one.querySelector("title").textContent, one.querySelector("rect").getAttribute("fill")]);
+document.querySelectorAll("input[name=kind]")[0].checked = true;
+document.querySelectorAll("input[name=kind]")[0].dispatchEvent(new Event("change"));
 const search = document.getElementById("search");
 search.value = "0x1300"; search.dispatchEvent(new Event("input"));
 found.search = [said(), graph.querySelectorAll(".hit").length, document.querySelectorAll(".sites tbody tr:not([hidden])").length];
@@ -37,7 +42,7 @@ search.value = ""; search.dispatchEvent(new Event("input"));
 graph.querySelectorAll("g")[2].dispatchEvent(new Event("click")); found.zoom = bars(); found.said = said();
 graph.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"})); found.back = bars().length;
 graph.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown"})); found.below = said();
-document.querySelectorAll(".sites thead button")[1].click();
+document.querySelectorAll(".sites thead button")[2].click();
 found.sorted = Array.from(document.querySelectorAll(".sites tbody tr")).map((row) => row.dataset.site);
 document.body.replaceChildren(document.createElement("pre")); document.querySelector("pre").textContent = JSON.stringify(found);
 </script>"""
@@ -98,7 +103,7 @@ def test_nothing_from_outside_becomes_a_tag():
 def test_page_of_many_sites_is_bounded():
     load = Load([Truth([0x100 + at, *range(0x5000, 0x5000 + at % 40)], 65536, at % 50 + 2) for at in range(8000)])
     text = html(made(load))
-    assert len(text) < 4 << 20 and text.count("data-site=") == profile_page.MOST_ROWS and "more sites, " in text
+    assert len(text) < 4 << 20 and text.count("data-site=") == profile_page.MOST_ROWS and "more functions, " in text
     data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
     assert len(data["sites"]) == profile_page.MOST_STACKS + 1
     assert sum(site["v"][0] for site in data["sites"]) == pytest.approx(made(load).estimate, rel=1e-6)
@@ -109,7 +114,10 @@ def driven(request, tmp_path_factory):
     """What the page's own script did when its controls were used; the policy is that of the page without our steps."""
     if browser.find() is None:
         pytest.skip("no chromium is installed")
-    text = html(made(synthetic.standard()), made(synthetic.standard(), 10, seed=2), made(synthetic.standard(), 20, seed=1))
+    before = synthetic.standard()
+    before.sites[0].live, before.sites[1].live = 2000, 400_000  # of which one has grown since, one has shrunk, and one is gone
+    before.sites.append(Truth([0x1500, 0x3100], 1 << 20, 5))
+    text = html(made(before), made(synthetic.standard(), 10, seed=2), made(synthetic.standard(), 20, seed=1))
     text = re.sub(r"script-src [^\"]*", "script-src 'unsafe-inline'", text.replace("&#39;", "'")).replace("</body>", f"{STEPS}</body>")
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(text, encoding="utf-8")
@@ -154,3 +162,14 @@ def test_script_runs_under_the_policy_of_the_page(tmp_path):
     assert "program+0x1100: 80.9 MiB, 80.9 %" in out
     path.write_text(html(made(synthetic.standard())).replace('"use strict";', '"use strict"; '), encoding="utf-8")
     assert "program+0x1100: 80.9 MiB, 80.9 %" not in browser.dump(path, budget_ms=3000)
+
+
+@CHROMIUM
+def test_difference_is_as_wide_as_the_larger_and_says_which(driven):
+    """Red has grown, blue has shrunk, grey is as it was."""
+    found = {title.partition(":")[0]: (title.partition(": ")[2], [int(one) for one in re.findall(r"\d+", fill)])
+             for title, fill in driven["difference"]}
+    assert "→ 80.9 MiB (+7" in found["program+0x1100"][0] and found["program+0x1100"][1][0] > found["program+0x1100"][1][2]
+    assert "→ 7.00 MiB (−" in found["program+0x1200"][0] and found["program+0x1200"][1][0] < found["program+0x1200"][1][2]
+    assert found["program+0x1500"][0] == "5.00 MiB → 0 B (−5.00 MiB)" and found["program+0x1500"][1] == [138, 180, 248]
+    assert found["program+0x1300"] == ("3.00 MiB → 3.00 MiB (±0 B)", [226, 229, 235])

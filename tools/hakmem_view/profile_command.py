@@ -252,7 +252,7 @@ def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, encod
         "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
     makers.update((name, lambda encode=encode: encode(named, kind)) for name, encode in encoders.items())
     if page is not None:
-        makers["html"] = lambda: page([one.found for one in shots], named, title, kind)
+        makers["html"] = lambda: page([one.found for one in shots], named, title, "diff" if asked.mode == "diff" else kind)
     for name, path in asked.files.items():
         if name not in makers:
             raise ViewError(f"--{name} needs the Python environment of the source tree")

@@ -28,7 +28,11 @@ class Row:
     cells: list[str] = field(default_factory=list)
     where: str = ""
     callers: list[str] = field(default_factory=list)
-    stacks: int = 1
+    sites: list[Site] = field(default_factory=list)  # that it sums, the largest first
+
+    @property
+    def stacks(self) -> int:
+        return max(1, len(self.sites))
 
     def place(self, width: int) -> str:
         """Where, and as many callers as fit whole."""
@@ -98,7 +102,7 @@ def _one(rows: list[Row], frames: list[Frame], named: Named) -> Row:
     places = {frame.line for frame in frames}
     frame = frames[0] if len(places) == 1 else Frame(frames[0].function, frames[0].file, 0, False)
     found = Row(site, math.fsum(row.value for row in rows), _grown(rows, site), math.fsum(row.allocated for row in rows),
-                largest.thread, stacks=len(rows))
+                largest.thread, sites=[row.site for row in sorted(rows, key=lambda row: -abs(row.value))])
     found.where = short(frame.function) + at_line(frame) + named.label(largest.site)
     found.callers = [brief(name) for name in named.chain(largest.site, CALLERS)]
     return found

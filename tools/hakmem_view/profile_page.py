@@ -12,17 +12,18 @@ from markupsafe import Markup
 
 from . import page, profile_report
 from .profile_group import Row, grouped
-from .profile_model import KINDS, Profile, Site, difference
+from .profile_model import KINDS, Kind, Profile, Site, difference
 from .profile_names import Named, at_line, short
-from .wording import count, duration, number, share, size
+from .wording import NONE, count, duration, number, share, size
 
 MOST_ROWS, MOST_STACKS, MOST_FRAMES = 200, 3000, 60
 MOST_NAME = 400  # letters of a function's name in the graph
 LINES = 5  # of growth
 FILLS = ("#f2b880", "#8fc7e8", "#a8d8a0", "#e8a5b8", "#cbb8ea", "#e6d98a", "#9fd9d0", "#d2c4b4")  # as in profile.js
 STROKES = ("#5b6270", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#b8860b")
-COLUMNS = ("In use", "Objects", "Allocated", "Per second", "Peak", "Slack", "Pinned", "Life p50", "Life p99", "Oldest")
+COLUMNS = ("In use", "With calls", "Objects", "Allocated", "Per second", "Peak", "Slack", "Pinned", "Life p99", "Oldest")
 GROWN = "Grown"
+DIFFERENCE = Kind("diff", "difference", lambda site: site.inuse.bytes)  # in the graph alone: of two profiles
 
 
 @dataclass
@@ -90,39 +91,47 @@ def _growth(shots: list[Profile], named: Named) -> Growth | None:
     return Growth(size(most), "start", duration(times[-1] - times[0]), lines)
 
 
-def _cells(site: Site, seconds: float, most: float) -> list[Cell]:
-    lives = site.lifetimes
+def _cells(row: Row, seconds: float, most: float) -> list[Cell]:
+    site, lives = row.site, row.site.lifetimes
+    p99 = profile_report.life(site, "p99") if row.stacks == 1 else NONE
     return [Cell(size(site.inuse.bytes), site.inuse.bytes, f"± {profile_report.percent_error(site.inuse, site.error)}"
                  if site.inuse.bytes else "", 100 * site.inuse.bytes / most if most else 0),
+            Cell(size(row.inclusive), row.inclusive),
             Cell(number(round(site.inuse.objects)), site.inuse.objects), Cell(size(site.alloc.bytes), site.alloc.bytes),
-            Cell(f"{size(site.alloc.bytes / seconds)}/s" if seconds else "–", site.alloc.bytes),
+            Cell(f"{size(site.alloc.bytes / seconds)}/s" if seconds else NONE, site.alloc.bytes),
             Cell(size(site.peak.bytes), site.peak.bytes), Cell(size(site.slack), site.slack),
-            Cell(size(site.pinned), site.pinned),
-            *(Cell(profile_report.life(site, key), getattr(lives, key) if lives.freed else -1) for key in ("p50", "p99")),
+            Cell(size(site.pinned), site.pinned), Cell(p99, lives.p99 if p99 != NONE else -1),
             Cell(profile_report.oldest(site), lives.oldest)]
 
 
+def _frames(row: Row, named: Named) -> list[str]:
+    """Of its largest stack, and what the others have."""
+    found = [f"{short(frame.function)}{at_line(frame)}{', inlined' if frame.is_inlined else ''}"
+             for frame, _ in named.stack(row.sites[0])[:MOST_FRAMES]]
+    others = row.sites[1:]
+    return found + [f"and {count(len(others), 'more stack')}, {size(sum(site.inuse.bytes for site in others))} in use"] * bool(others)
+
+
 def _rows(shots: list[Profile], named: Named) -> tuple[list[Listed], str]:
-    """The largest sites, and what is left out in words."""
+    """The functions that allocate most, and what is left out in words."""
     found = named.profile
-    ordered = sorted(named.sites, key=lambda site: (-site.inuse.bytes, -site.alloc.bytes))
-    most = max((site.inuse.bytes for site in ordered), default=0)
     histories = _histories(shots) if len(shots) > 1 else {}
     grown = {found.key(one.site): one for one in difference(shots[0], found)} if histories else {}
+    sites = [Row(site, site.inuse.bytes, grown.get(found.key(site)) if histories else None) for site in named.sites]
+    ordered = [row for row in grouped(sites, named, "function", lambda row: row.site.inuse.bytes) if row.sites]
+    ordered.sort(key=lambda row: (-row.value, -row.site.alloc.bytes))
+    most = ordered[0].value if ordered else 0
     rows = []
-    for site in ordered[:MOST_ROWS]:
-        first = named.callers(site)[0][0]
-        frames = [f"{short(frame.function)}{at_line(frame)}{', inlined' if frame.is_inlined else ''}"
-                  for frame, _ in named.stack(site)[:MOST_FRAMES]]
-        row = Listed(short(first.function), named.where(site).removeprefix(short(first.function)).strip(), frames, _cells(site, found.seconds, most))
-        if histories:
-            key = found.key(site)
-            values, one = histories[key], grown[key]
-            row.cells.append(Cell(profile_report.signed(one.bytes), one.bytes, f"± {size(one.error)}",
+    for one in ordered[:MOST_ROWS]:
+        name = short(named.own(one.sites[0])[0].function)
+        row = Listed(name, one.where.removeprefix(name).strip(), _frames(one, named), _cells(one, found.seconds, most))
+        if histories and one.growth:
+            values = [sum(column) for column in zip(*(histories[key] for key in {found.key(site) for site in one.sites}))]
+            row.cells.append(Cell(profile_report.signed(one.growth.bytes), one.growth.bytes, f"± {size(one.growth.error)}",
                                   points=_spark(values, [shot.time for shot in shots])))
         rows.append(row)
     left = ordered[MOST_ROWS:]
-    return rows, f"{count(len(left), 'more site')}, {size(sum(site.inuse.bytes for site in left))} in use" if left else ""
+    return rows, f"{count(len(left), 'more function')}, {size(sum(row.value for row in left))} in use" if left else ""
 
 
 def _spark(values: list[float], times: list[float]) -> str:
@@ -130,9 +139,25 @@ def _spark(values: list[float], times: list[float]) -> str:
     return " ".join(f"{float(x) / 10:.1f},{y}" for x, y in pairs)
 
 
-def _data(named: Named) -> tuple[str, list[str]]:
+def _before(shots: list[Profile], named: Named) -> tuple[dict[int, float], list[tuple[Site, float]]]:
+    """Bytes in use at first, by the identity of sites; and the sites that are gone, with theirs."""
+    if len(shots) < 2:
+        return {}, []
+    found = difference(shots[0], named.profile)
+    there = {id(site) for site in named.sites}
+    gone = [(one.site, -one.bytes) for one in found if id(one.site) not in there and not one.site.inuse.bytes and one.bytes < 0]
+    named.learn(site for site, _ in gone)
+    return {id(one.site): max(0.0, one.site.inuse.bytes - one.bytes) for one in found}, [one for one in gone if named.shows(one[0])]
+
+
+def _was(amount: float | None) -> dict[str, float]:
+    return {} if amount is None else {"was": round(amount, 1)}
+
+
+def _data(named: Named, shots: list[Profile]) -> tuple[str, list[str]]:
     """What the graph is drawn from, as JSON that no tag of HTML can end; and the modules, in the order of their numbers."""
     kinds = list(KINDS.values())
+    before, gone = _before(shots, named)
     frames: dict[tuple[str, int], int] = {}
     modules: dict[str, int] = {}
     sites: list[dict] = []
@@ -140,12 +165,17 @@ def _data(named: Named) -> tuple[str, list[str]]:
     for site in ordered[:MOST_STACKS]:
         stack = [frames.setdefault((frame.function[:MOST_NAME], modules.setdefault(module, len(modules))), len(frames))
                  for frame, module in reversed(named.stack(site))]
-        sites.append({"s": stack, "v": [round(kind.of(site), 1) for kind in kinds]})
+        sites.append({"s": stack, "v": [round(kind.of(site), 1) for kind in kinds], **_was(before.get(id(site)))})
+    for site, was in gone[:MOST_STACKS]:
+        stack = [frames.setdefault((frame.function[:MOST_NAME], modules.setdefault(module, len(modules))), len(frames))
+                 for frame, module in reversed(named.stack(site))]
+        sites.append({"s": stack, "v": [0] * len(kinds), **_was(was)})
     left = ordered[MOST_STACKS:]
     if left:
         key = (f"{len(left)} smaller sites", modules.setdefault("", len(modules)))
         sites.append({"s": [frames.setdefault(key, len(frames))],
-                      "v": [round(math.fsum(kind.of(site) for site in left), 1) for kind in kinds]})
+                      "v": [round(math.fsum(kind.of(site) for site in left), 1) for kind in kinds],
+                      **_was(math.fsum(before.get(id(site), 0.0) for site in left) if before else None)})
     text = json.dumps({"kinds": [{"unit": kind.unit} for kind in kinds], "frames": list(frames), "modules": list(modules),
                        "sites": sites}, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"), list(modules)
@@ -167,13 +197,13 @@ def html(shots: list[Profile], named: Named, title: str, kind: str) -> str:
     """`shots`: the oldest first; the last is that of `named`."""
     script = (page.TEMPLATES / "profile.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    data, modules = _data(named)
+    data, modules = _data(named, shots)
     rows, left = _rows(shots, named)
     growth = _growth(shots, named)
     legend = [(name, FILLS[at % len(FILLS)]) for at, name in enumerate(modules[:2 * len(FILLS)]) if name]
     style = (page.TEMPLATES / "profile.css").read_text(encoding="utf-8")
     return page.render("profile.html.j2", found=named.profile, title=title, head=_head(named.profile, title), lead=lead(named),
-                       kinds=list(KINDS.values()), chosen=kind, modules=legend, growth=growth, foot=profile_report.FOOT,
+                       kinds=[*KINDS.values(), *([DIFFERENCE] if growth else [])], chosen=kind, modules=legend, growth=growth, foot=profile_report.FOOT,
                        columns=[*COLUMNS, *([GROWN] if growth else [])], rows=rows, left=left, hash=f"sha256-{digest}",
                        own_style=Markup(style), data=Markup(data), script=Markup(script))
 

@@ -15,26 +15,32 @@
     while (value >= 999.5 && at < units.length - 1) { value /= 1024; at += 1; }
     return (at === 0 ? value.toFixed(0) : value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)) + " " + units[at];
   }
+  // Behind the kinds of the data: the difference of two profiles. Bars are as wide as the larger of both.
+  function isDifference() { return kind === data.kinds.length; }
   function amount(value) {
-    return data.kinds[kind].unit === "bytes" ? size(value) : Math.round(value).toLocaleString("en") + " objects";
+    return isDifference() || data.kinds[kind].unit === "bytes" ? size(value) : Math.round(value).toLocaleString("en") + " objects";
   }
   function share(value) {
     return root.value > 0 ? (100 * value / root.value).toFixed(1) + " %" : "0 %";
   }
   function node(parent, frame) {
-    return {parent: parent, frame: frame, value: 0, own: 0, kids: new Map(), depth: parent ? parent.depth + 1 : 0};
+    return {parent: parent, frame: frame, value: 0, own: 0, now: 0, was: 0, kids: new Map(), depth: parent ? parent.depth + 1 : 0};
   }
   function grow() {
     root = node(null, -1);
     for (const site of data.sites) {
-      const value = site.v[kind];
+      const value = isDifference() ? Math.max(site.v[0], site.was || 0) : site.v[kind];
       if (!(value > 0)) continue;
       let at = root;
       at.value += value;
+      at.now += site.v[0];
+      at.was += site.was || 0;
       for (const frame of site.s) {
         let next = at.kids.get(frame);
         if (!next) { next = node(at, frame); at.kids.set(frame, next); }
         next.value += value;
+        next.now += site.v[0];
+        next.was += site.was || 0;
         at = next;
       }
       at.own += value;
@@ -44,7 +50,17 @@
   }
   function name(one) { return one.frame < 0 ? "all" : data.frames[one.frame][0]; }
   function module(one) { return one.frame < 0 ? "" : data.modules[data.frames[one.frame][1]] || ""; }
-  function fill(one) { return one.frame < 0 ? "#c9ced8" : FILLS[data.frames[one.frame][1] % FILLS.length]; }
+  function grown(one) {
+    const change = one.now - one.was;
+    return size(one.was) + " → " + size(one.now) + " (" + (change > 0 ? "+" : change < 0 ? "−" : "±") + size(Math.abs(change)) + ")";
+  }
+  function words(one) { return isDifference() ? grown(one) : amount(one.value) + ", " + share(one.value); }
+  // Red has grown, blue has shrunk, the more the stronger; grey is as it was.
+  function change(one) {
+    const part = (one.now - one.was) / Math.max(one.now, one.was, 1), to = part > 0 ? [242, 139, 130] : [138, 180, 248];
+    return "rgb(" + [226, 229, 235].map((from, at) => Math.round(from + (to[at] - from) * Math.abs(part))).join(",") + ")";
+  }
+  function fill(one) { return isDifference() ? change(one) : one.frame < 0 ? "#c9ced8" : FILLS[data.frames[one.frame][1] % FILLS.length]; }
   function place(one, x, width, list) {
     if (width < LEAST) return;
     list.push({one: one, x: x, width: width});
@@ -98,7 +114,7 @@
         const text = put(group, "text", {x: item.x + 4, y: y + 14.5});
         text.textContent = label.length <= letters ? label : label.slice(0, letters - 1) + "…";
       }
-      put(group, "title", {}).textContent = label + ": " + amount(one.value) + ", " + share(one.value);
+      put(group, "title", {}).textContent = label + ": " + words(one);
       group.addEventListener("click", () => { focus = chosen = one; isFresh = true; draw(); });
       group.addEventListener("mouseenter", () => say(one));
       item.group = group;
@@ -123,8 +139,8 @@
   function say(one) {
     if (root.value <= 0) { tell([["", "No site has any bytes of this kind."]]); return; }
     const where = module(one);
-    tell([["b", name(one)], ["", (where ? " in " + where : "") + ": " + amount(one.value) + ", " + share(one.value) +
-      (one.own > 0 ? "; " + amount(one.own) + " by itself" : "")]]);
+    tell([["b", name(one)], ["", (where ? " in " + where : "") + ": " + words(one) +
+      (one.own > 0 && !isDifference() ? "; " + amount(one.own) + " by itself" : "")]]);
   }
   function choose(one) {
     if (!one) return;
