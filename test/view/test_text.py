@@ -109,6 +109,7 @@ def test_explain_names_the_causes(program, view, width):
     assert sample("explain")["text"][:30] in text
     for cause in sample("explain")["causes"]:
         assert (cause["title"][:36] in text) == (cause["bytes"] > 0), cause
+    assert "73.1 MiB of RSS is free, and serves the program's next requests, 61.0 MiB of it those of the same" in text
     assert "The causes sum" not in text and sample("explain")["notes"][0] in text
 
 
@@ -143,7 +144,9 @@ def test_explain_advises_on_the_second_cause():
 
 
 def test_explain_says_what_the_learner_decided(program, view):
-    text = view("explain", program().pid, width=200).stdout
+    short = view("explain", program().pid, width=200).stdout
+    assert learner_view.TITLE not in short and "kept for 0.8 s (units) and 0.4 s (huge blocks); --learner" in short
+    text = view("explain", "--learner", program().pid, width=200).stdout
     assert learner_view.TITLE in text and "A forecast failed for huge blocks: the standard decides" in text
     rows = [line.split() for line in text[text.index(learner_view.TITLE):].splitlines()]
     units = next(row for row in rows if row[:1] == ["units"])

@@ -65,7 +65,8 @@ def _explained(where: observer.Observed) -> Explain:
 
 @app.command()
 def explain(target: str = Target, json: bool = typer.Option(False, "--json", help="the library's JSON as it is"),
-            html: Optional[Path] = Page) -> None:
+            html: Optional[Path] = Page,
+            learner: bool = typer.Option(False, "--learner", help="with the price of each keep time of unused memory")) -> None:
     """Why the resident memory is what it is, and what would lower it."""
     _one(json=json, html=html)
     where = observer.find(target)
@@ -74,7 +75,7 @@ def explain(target: str = Target, json: bool = typer.Option(False, "--json", hel
         return
     found, held = _explained(where), held_by.of(where)
     if html is None:
-        explain_view.write(terminal.console(), found, where.title(), held)
+        explain_view.write(terminal.console(), found, where.title(), held, learner)
     else:
         page.save(html, explain_view.html(found, where.title(), held))
         _say(f"page: {html}")

@@ -8,7 +8,7 @@ from typing import Optional
 from rich.console import Console
 from rich.text import Text
 
-from . import colours, learner_view, page, terminal
+from . import colours, learner_view, page, process, terminal
 from .model import Cause, Explain
 from .installed import NAME
 from .terminal import share, size
@@ -16,6 +16,7 @@ from .terminal import share, size
 TOLERANCE = 0.02  # the causes sum to RSS within it
 PROFILE = "hakmem profile PID"  # as the library advises
 NOTABLE = 0.05  # of RSS: a cause that advice is given for
+FREE = ("slab_free", "bins", "remote", "uncarved", "retained_dirty", "retained_clean")  # causes that the next requests use up
 
 
 @dataclass
@@ -68,15 +69,33 @@ def next_words(found: Explain) -> str:
     return ""
 
 
+def reuse(found: Explain) -> str:
+    """What of RSS serves the program's next requests, if it is worth a word."""
+    sizes = {cause.name: cause.bytes for cause in found.causes}
+    free, own = sum(sizes.get(name, 0) for name in FREE), sizes.get("slab_free", 0)
+    if free <= NOTABLE * max(found.rss_bytes, 1):
+        return ""
+    same = f", {size(own)} of it those of the same block sizes" if own else ""
+    return f"{size(free)} of RSS is free, and serves the program's next requests{same}."
+
+
+def peak(found: Explain) -> str:
+    """The most that was resident, if that is more."""
+    most = process.rss(found.pid, "VmHWM") if found.pid else None
+    return f", {size(most)} at its peak" if most and most > found.rss_bytes * (1 + TOLERANCE) else ""
+
+
 def others(found: Explain) -> int:
     """What is in the caches of threads that are not listed."""
     bins = next((one.bytes for one in found.causes if one.name == "bins"), 0)
     return max(0, bins - sum(thread.cached_bytes for thread in found.threads))
 
 
-def write(out: Console, found: Explain, title: str, held: Optional[Held] = None) -> None:
-    out.print(Text.assemble((title, "bold"), f"  RSS {size(found.rss_bytes)}  hakmem {found.version or terminal.NONE}"))
+def write(out: Console, found: Explain, title: str, held: Optional[Held] = None, has_learner: bool = False) -> None:
+    out.print(Text.assemble((title, "bold"), f"  RSS {size(found.rss_bytes)}{peak(found)}  hakmem {found.version or terminal.NONE}"))
     out.print(Text(first_words(found)))
+    if reuse(found):
+        out.print(Text(reuse(found)))
     if next_words(found):
         out.print(Text(next_words(found)))
     table = terminal.table()
@@ -99,7 +118,7 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
         out.print(Text(note, "yellow"))
     if found.notes:
         out.print()
-    learner_view.write(out, found)
+    learner_view.write(out, found, has_learner)
     if found.threads:
         listed = terminal.table()
         terminal.right(listed, "Thread", "Cached bytes", "Idle for")
@@ -113,5 +132,5 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None)
 
 def html(found: Explain, title: str, held: Optional[Held] = None) -> str:
     return page.render("explain.html.j2", found=found, title=title, rows=rows(found, held), has_held=bool(held),
-                       first=first_words(found), following=next_words(found), difference=difference(found),
+                       first=first_words(found), following=next_words(found), reuse=reuse(found), peak=peak(found), difference=difference(found),
                        size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found))

@@ -85,6 +85,12 @@ def notes(learners: list[Learner]) -> list[str]:
     return found
 
 
+def short(learners: list[Learner]) -> str:
+    """Which keep times are in force."""
+    kept = " and ".join(f"{keep_time(one.keep_ms if one.acts else one.standard_ms)} ({one.pool})" for one in learners)
+    return f"Unused memory is kept for {kept}; --learner has the price of each keep time."
+
+
 def _table(learners: list[Learner]) -> Table:
     table = terminal.table()
     table.add_column("Unused", no_wrap=True)
@@ -98,9 +104,14 @@ def _table(learners: list[Learner]) -> Table:
     return table
 
 
-def write(out: Console, found: Explain) -> None:
+def write(out: Console, found: Explain, is_whole: bool) -> None:
     learners = shown(found)
     if not learners:
+        return
+    if not is_whole:
+        for note in notes(learners):
+            out.print(Text(note, "yellow"))
+        out.print(Text(short(learners) + "\n", "dim"))
         return
     out.print(terminal.section(TITLE, Text(ABOUT, "dim"), *(Text(note, "yellow") for note in notes(learners)),
                                _table(learners)))

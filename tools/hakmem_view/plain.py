@@ -16,7 +16,7 @@ from .errors import ViewError, end
 from .installed import NAME
 from .model import SCHEMA, parse
 
-OPTIONS = {"stats": ("--json", "--metrics"), "explain": ("--json",), "ps": ("--json",)}
+OPTIONS = {"stats": ("--json", "--metrics"), "explain": ("--json", "--learner"), "ps": ("--json",)}
 
 
 def packages_missing() -> list[str]:
@@ -95,7 +95,7 @@ def _words(words: list[str]) -> tuple[str, str, str]:
             raise ViewError(f"{command}: unknown option '{word}'; there are: {', '.join(known)}")
         elif option and word != option:
             raise ViewError(f"either {option} or {word}, not both")
-        else:
+        elif word != "--learner":  # its lines are always there
             option = word
     most = 0 if command == "ps" else 1
     if len(targets) > most:

@@ -99,11 +99,11 @@ def uptime(pid: int) -> Optional[float]:
         return None
 
 
-def rss(pid: int) -> Optional[int]:
-    """Resident bytes."""
+def rss(pid: int, key: str = "VmRSS") -> Optional[int]:
+    """Resident bytes; with VmHWM the most that there were since it was executed."""
     for line in _read(pid, "status").splitlines():
         words = line.split()
-        if words[:1] == ["VmRSS:"] and len(words) > 1 and words[1].isdigit():
+        if words[:1] == [f"{key}:"] and len(words) > 1 and words[1].isdigit():
             return int(words[1]) * 1024
     return None
 
