@@ -111,7 +111,7 @@ def command_page():
 OBSERVER_ABOUT = (
     "hakmem-observe shows what the memory of a program on the allocator hakmem consists of. PID is a running process, CORE a "
     "core file. It reads the memory as a debugger does: no option is needed at the start of the process, and nothing runs in it. "
-    "hakmem(1) makes tables, pages and pictures of what it prints.",
+    "FILE is what a process left that was killed, of one with report:profile and a report_file. hakmem(1) makes tables, pages and pictures of what it prints.",
     "It may read what a debugger may: processes of the same user, unless kernel.yama.ptrace_scope forbids it, and as root all, "
     "also those in containers, by their PIDs out here.",
     "A running process changes while it is read. What contradicts itself is read again, and is noted as uncertain if it still "
