@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums by function and line, what of a profile is looked at, threads by name: of stacks whose functions are made up."""
+import dataclasses
 import gzip
 import math
 import re
@@ -9,7 +10,7 @@ import synthetic
 from conftest import ROOT
 from synthetic import BEGIN, OFFSET, Load, Truth
 
-from hakmem_view import profile_command, profile_pprof, profile_report
+from hakmem_view import profile_command, profile_list, profile_pprof, profile_report
 from hakmem_view.errors import ViewError
 from hakmem_view.profile_group import Row, brief, grouped
 from hakmem_view.profile_model import profile
@@ -163,6 +164,21 @@ def test_pprof_is_told_what_to_drop_by_both_writers(name, is_dropped):
     text = re.sub(r'"\s*\\\n\s*"', "", (ROOT / "observe/pprof.c").read_text(encoding="utf-8"))
     assert [re.search(rf'{key} +\\\n +"([^"]*)"', text)[1] for key in ("DROP_FRAMES", "KEEP_FRAMES")] == \
         [profile_pprof.DROP_FRAMES, profile_pprof.KEEP_FRAMES]
+
+
+def test_source_has_bytes_beside_its_lines(tmp_path):
+    source = tmp_path / "cache.rs"
+    source.write_text("".join(f"line {number}\n" for number in range(1, 31)), encoding="utf-8")
+    found = standard()
+    for frames in found.frames.values():
+        frames[:] = [dataclasses.replace(frame, file=frame.file.replace("cache.rs", str(source))) for frame in frames]
+    said = profile_list.lines(found, re.compile("put"), width=200)
+    assert said[0] == f"cache::put in {source}" and said[2].split()[-2:] == ["line", "8"] and said[-1].split()[-1] == "22"
+    rows = {line.split()[-1]: line for line in said[2:]}
+    assert "4.00 MiB    4.00 MiB      20  line 20" in rows["20"] and rows["15"].split()[:3] == ["–", "–", "15"]
+    said = profile_list.lines(found, re.compile("^serve$"))  # which only calls, and whose source is not here
+    assert said[2].split() == ["–", "28.0", "MiB", "30"] and said[-1] == "its source is not here"
+    assert profile_list.lines(found, re.compile("nothing")) == ["No function that matches --list holds anything."]
 
 
 def test_rows_of_no_site_are_none():

@@ -16,7 +16,7 @@ from .profile_command import Asked
 from .profile_group import BY
 from .profile_model import Profile
 from .profile_names import Named
-from .profile_plain import CHOICES, MODES
+from .profile_plain import CHOICES, LIST, MODES
 
 
 def _file(words: str):
@@ -53,6 +53,7 @@ def profile(  # noqa: PLR0913 - words of the command line
         speedscope: Optional[Path] = _file("for speedscope.app"), html: Optional[Path] = _file("a page with flame graphs"),
         rows: int = typer.Option(20, "--rows", min=0, help="rows that are shown; 0: all"),
         by: str = typer.Option("function", "--by", metavar="|".join(BY), help="what a row is: a function, a line of it, or a stack"),
+        lists: str = typer.Option("", "--list", metavar="REGEX", help=LIST),
         focus: str = _choice("focus"), ignore: str = _choice("ignore"), hide: str = _choice("hide"),
         suppressions: str = _choice("suppressions", "FILE"),
         keep: bool = _flag("keep", "leave sampling on"), stop: bool = _flag("stop", "switch sampling off, and end"),
@@ -72,7 +73,7 @@ def profile(  # noqa: PLR0913 - words of the command line
     asked = Asked(list(targets or []), _rate(rate) if rate else 0, seconds,
                   "diff" if diff else "".join(mode).replace("per-thread", "threads") or "inuse", diff,
                   {name: path for name, path in files.items() if path is not None}, keep, stop, rows, by,
-                  profile_command.choice(focus, ignore, hide, suppressions))
+                  profile_command.choice(focus, ignore, hide, suppressions), profile_command.pattern("list", lists))
     options = [f"--{name}={value}" for name, value in (("profile", run_profile), ("lib", lib)) if value]
     if cli.OWN:
         _of_program(asked, cli.OWN, options)
@@ -145,7 +146,7 @@ def _of_targets(asked: Asked) -> None:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
     out = terminal.console()
     where = observer.find(asked.targets[0])
-    if out.is_terminal and asked.seconds is None and not asked.files and where.pid:
+    if out.is_terminal and asked.seconds is None and not asked.files and not asked.listed and where.pid:
         _live(asked, where, out, before)
         return
     shots, _, pid = profile_command.of_process(asked)

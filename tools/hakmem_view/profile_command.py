@@ -40,6 +40,7 @@ class Asked:
     rows: int = 20
     by: str = "function"
     choice: Choice = ALL
+    listed: Optional[re.Pattern] = None  # functions whose source is shown in place of the table
 
     def named(self, found: Profile, pid: int = 0) -> Named:
         return Named(found, pid, choice=self.choice)
@@ -57,14 +58,16 @@ class Shot:
     body: bytes
 
 
+def pattern(name: str, text: str) -> Optional[re.Pattern]:
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise ViewError(f"profile: --{name}: {error}") from error
+
+
 def choice(focus: str, ignore: str, hide: str, known: str) -> Choice:
     """`known`: a file of leaks that are known, as LSan has it."""
-    patterns = []
-    for name, text in (("focus", focus), ("ignore", ignore), ("hide", hide)):
-        try:
-            patterns.append(re.compile(text) if text else None)
-        except re.error as error:
-            raise ViewError(f"profile: --{name}: {error}") from error
+    patterns = [pattern(name, text) for name, text in (("focus", focus), ("ignore", ignore), ("hide", hide))]
     try:
         text = Path(known).read_text(encoding="utf-8", errors="replace") if known else ""
     except OSError as error:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import held_by, observer, profile_command, profile_report
+from . import held_by, observer, profile_command, profile_list, profile_report
 from .errors import ViewError
 from .installed import NAME, page
 from .profile_command import Asked, Shot
@@ -18,6 +18,7 @@ from .profile_names import Named
 
 FILES = {"json": "the library's JSON as it is", "pprof": "for go tool pprof, which finds the names itself",
          "heap-v2": "for jeprof", "collapsed": "folded stacks, for flamegraph.pl", "speedscope": "for speedscope.app"}
+LIST = "the source of matching functions with bytes beside its lines, in place of the table"
 CHOICES = {"focus": "only stacks with a function or file that matches", "ignore": "no stack with a function or file that matches",
            "hide": "leave matching functions out of stacks",
            "suppressions": "with --leaks: leaks that are known, in LSan's format (leak:PATTERN)"}
@@ -41,6 +42,7 @@ def parser() -> Parser:
     found.add_argument("--seconds", type=float, help="how long to sample; 10")
     found.add_argument("--rows", type=int, default=profile_report.MOST, help="rows that are shown; 0: all")
     found.add_argument("--by", choices=list(BY), default="function", help="what a row is: a function, a line of it, or a stack")
+    found.add_argument("--list", default="", metavar="REGEX", help=LIST)
     for name, words in CHOICES.items():
         found.add_argument(f"--{name}", default="", metavar="FILE" if name == "suppressions" else "REGEX", help=words)
     modes = found.add_mutually_exclusive_group()
@@ -75,7 +77,8 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
     options = [f"--{name}={value}" for name in ("profile", "lib") if (value := getattr(found, f"run_{name}"))]
     return Asked(found.targets, found.rate, found.seconds, "diff" if found.diff else found.mode or "inuse", found.diff, files,
                  found.keep, found.stop, found.rows, found.by,
-                 profile_command.choice(*(getattr(found, name) for name in CHOICES))), options
+                 profile_command.choice(*(getattr(found, name) for name in CHOICES)),
+                 profile_command.pattern("list", found.list)), options
 
 
 def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof, since=None) -> None:
@@ -83,6 +86,9 @@ def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, o
         profile_command.write_files(asked, shots, named, title, {"pprof": own_pprof}, None)
         return
     width = shutil.get_terminal_size().columns
+    if asked.listed:
+        print("\n".join(profile_list.lines(named, asked.listed, asked.kind, max(width, 60))))
+        return
     print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows, since, asked.by),
                                          width)))
 
