@@ -76,6 +76,11 @@ def test_text_keeps_within_the_width_and_loses_nothing():
     assert lines[-1] == "hakmem: short" and lines[1].startswith("        ")
 
 
+def test_causes_without_memory_are_left_out_of_text():
+    assert plain_text.NOTHING.match(b"hakmem: uncarved: 0 B, 0 %: parts of slabs") and not plain_text.NOTHING.match(
+        b"hakmem: guard: 4.00 KiB, <0.1 %: watched blocks")
+
+
 def test_output_that_is_not_read_is_no_error(program):
     shell = f"{shlex.join(command('stats', '--json', program().pid, plain=True))} | true"
     assert subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False).stderr == ""

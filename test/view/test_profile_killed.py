@@ -57,6 +57,11 @@ def test_file_that_is_left_is_looked_at_like_a_process(view, left, words):
     assert "The library counts" not in done.stdout  # nothing but the samples is left
 
 
+@pytest.mark.parametrize("verb", ["explain", "stats", "map"])
+def test_file_that_is_left_has_samples_alone(refuses, left, verb):
+    assert f"has samples alone: `./hakmem profile {left}` shows them" in refuses(verb, left)
+
+
 def test_file_that_is_left_becomes_others(view, left, tmp_path):
     files = {name: tmp_path / name for name in ("json", "pprof", "heap-v2", "collapsed", "speedscope", "html")}
     assert view("profile", *(word for name, path in files.items() for word in (f"--{name}", path)), left).returncode == 0

@@ -150,6 +150,8 @@ class Observed:
 
     def read(self, verb: str, *options: str, seconds: Optional[float] = None) -> bytes:
         """A document, as it is; Slow if it takes longer."""
+        if verb != "profile" and not self.pid and is_kept(Path(self.target)):
+            raise ViewError(f"{self.title()} has samples alone: `{NAME} profile {process.plain(self.target)}` shows them")
         late = threading.Event()
 
         def end() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from .errors import ViewError, end
 from .installed import NAME
 from .model import SCHEMA, parse
 
+NOTHING = re.compile(rb"hakmem: \w+: 0 B, 0 %: ")  # a cause without memory
 OPTIONS = {"stats": ("--json", "--metrics"), "explain": ("--json", "--learner"), "ps": ("--json",)}
 
 
@@ -43,6 +45,7 @@ def pass_on(where: observer.Observed, verb: str, option: str) -> None:
     if option == "--json":
         parse(body, where.what(verb))
     if not option and verb == "explain" and (sys.stdout.isatty() or "COLUMNS" in os.environ):
+        body = b"".join(line for line in body.splitlines(True) if not NOTHING.match(line))
         body = body.replace(b"hakmem profile PID", f"{NAME} profile {where.target}".encode())
         body = within(body.decode("utf-8", "replace"), shutil.get_terminal_size().columns or 80).encode()
     raw(body)
