@@ -72,9 +72,8 @@ static uint32_t keep_tried; /* [atomic] the process that keeps it, or could not 
 
 static void keep(void) {
     char path[PATH_BYTES];
-    hak_store_relaxed(&keep_tried, (uint32_t)getpid());
-    if (path_make(path)) {
-        obs_keep(path, program, keep_profile);
+    if (!path_make(path) || obs_keep(path, program, keep_profile)) {
+        hak_store_relaxed(&keep_tried, (uint32_t)getpid());
     }
 }
 
@@ -94,7 +93,7 @@ static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
 /* The hardened library never calls the other function. */
 static void keep_begin(const hak_observer_order_t *order) {
     bool is_profile = chosen->verb == OBS_PROFILE || chosen->verb == OBS_LEAKS;
-    if (!is_profile || pattern[0] == '\0') {
+    if (!is_profile || pattern[0] == '\0' || order->tend == NULL) {
         return;
     }
     keep_profile = order->keep_profile;

@@ -105,10 +105,13 @@ static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void
     return true;
 }
 
-void obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
+bool obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
     size_t length = strlen(path) + 1;
-    if (length > sizeof kept_path || move(NULL, NULL) == 0 || !obs_enter()) {
-        return;
+    if (length > sizeof kept_path || move(NULL, NULL) == 0) {
+        return true;
+    }
+    if (!obs_enter(false)) {
+        return false;
     }
     kept = NULL; /* in the child of a fork it is the parent's */
     int fd = obs_file_replace(path);
@@ -121,15 +124,16 @@ void obs_keep(const char *path, const char *program, size_t (*move)(char *to, vo
         hak_syscall(SYS_close, fd);
     }
     obs_leave();
+    return true;
 }
 
 void obs_keep_modules(uint64_t sites) {
     uint64_t now = sites != seen_sites ? clock_ns(CLOCK_MONOTONIC) : 0;
-    if (now < due_ns || sites == seen_sites || !obs_enter()) {
+    if (now < due_ns || sites == seen_sites || !obs_enter(false)) {
         return;
     }
     seen_sites = sites;
-    if (kept != NULL) {
+    if (kept != NULL && kept->pid == (uint32_t)getpid()) {
         modules_list();
     }
     uint64_t end = clock_ns(CLOCK_MONOTONIC);

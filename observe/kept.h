@@ -30,8 +30,9 @@ typedef struct obs_kept {
 } obs_kept_t;
 
 /* Of the library. Keeps the profile of this process in a new file, in place of a regular one of the
- * user; nothing where there is none, or no room. */
-void obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head));
+ * user; nothing where there is none, or no room. false: another thread makes a report; ask again.
+ */
+bool obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head));
 /* Lists the modules anew if call sites were added, in a fiftieth of the time at most. */
 void obs_keep_modules(uint64_t sites);
 /* The report comes in its place. */

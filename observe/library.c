@@ -21,23 +21,36 @@
 
 static uint32_t busy; /* [atomic] the thread that makes a report; 0: none */
 
-/* Where another thread makes one, waits; unless it is gone, as in the child of a fork. */
-bool obs_enter(void) {
+static int busy_errno, busy_cancel; /* [holder] of the thread, before */
+
+/* A thread that is gone, as in the child of a fork, is in it no more. Inside no thread is
+ * cancelled: it may have come from malloc, which leaves errno alone, too. */
+bool obs_enter(bool may_wait) {
     uint32_t self = (uint32_t)hak_syscall(SYS_gettid, 0), seen = 0;
+    int saved = errno, before, unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     while (!hak_cas_acquire(&busy, &seen, self)) { /* pairs OBSERVE */
-        if (seen == self) {
+        bool is_there = seen != 0 && hak_syscall(SYS_tgkill, getpid(), seen, 0) != -ESRCH;
+        if (seen == self || (is_there && !may_wait)) {
+            pthread_setcancelstate(before, &unused);
+            errno = saved;
             return false;
         }
-        if (seen != 0 && hak_syscall(SYS_tgkill, getpid(), seen, 0) != -ESRCH) {
+        if (is_there) {
             sched_yield();
             seen = 0;
         }
     }
+    busy_errno = saved;
+    busy_cancel = before;
     return true;
 }
 
 void obs_leave(void) {
+    int saved = busy_errno, before = busy_cancel, unused;
     hak_store_release(&busy, 0); /* pairs OBSERVE */
+    pthread_setcancelstate(before, &unused);
+    errno = saved;
 }
 
 static const char *report_make(obs_page_t *page, obs_verb_t verb, obs_form_t form) {
@@ -55,20 +68,16 @@ static const char *report_make(obs_page_t *page, obs_verb_t verb, obs_form_t for
 
 const char *obs_report_make(obs_page_t *page, obs_verb_t verb, obs_form_t form) {
     const char *error = "a report was interrupted";
-    int before, after, saved = errno;
     *page = (obs_page_t){0};
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (obs_enter()) {
+    if (obs_enter(true)) {
         error = report_make(page, verb, form);
         obs_leave();
     }
-    pthread_setcancelstate(before, &after);
-    errno = saved;
     return error;
 }
 
 void obs_report_drop(obs_page_t *page) {
-    if (page->data != NULL && obs_enter()) {
+    if (page->data != NULL && obs_enter(true)) {
         obs_drop(page->data);
         obs_leave();
     }

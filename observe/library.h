@@ -12,9 +12,9 @@
  * handlers. errno is left alone. */
 const char *obs_report_make(obs_page_t *page, obs_verb_t verb, obs_form_t form);
 void obs_report_drop(obs_page_t *page);
-/* One thread at a time is in the observer; the others wait. false: a signal handler interrupted
- * this thread there. */
-bool obs_enter(void);
+/* One thread at a time is in the observer; others wait if they may. false: one is, or a signal
+ * handler interrupted this thread there. */
+bool obs_enter(bool may_wait);
 void obs_leave(void);
 /* One line "hakmem: ..." on standard error. */
 void obs_warn(const char *format, ...);

@@ -20,7 +20,7 @@ typedef struct hak_observer_order {
     /* Moves the store of the heap profile to `to`, and keeps a copy of its head at `head` from then
      * on. Returns its bytes, 0: there is none; with NULL that alone. */
     size_t (*keep_profile)(char *to, void *head);
-    /* Set by it if it keeps the profile in the file: to be called now and then, outside of any
+    /* NULL: it is not wanted. Set if the profile is kept: to be called now and then, outside of any
      * operation, with whether its head is kept, and how many call sites and samples there were. */
     hak_observer_tend_t **tend;
     bool is_hardened; /* nothing calls it */

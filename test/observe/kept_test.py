@@ -121,9 +121,9 @@ def test_what_is_there_is_replaced_only_if_it_is_an_own_file(folder):
 
 
 def test_other_reports_keep_nothing(folder):
-    for report in ("exit", "stats"):
-        files, _ = left(folder, WORK + DIE.format(9), "kept", options=f",report:{report}")
-        assert files == {}, report
+    for options in (",report:exit", ",report:stats", ",only:/1t", ",only:/1k"):
+        files, _ = left(folder, WORK + DIE.format(9), "kept", options=options)
+        assert files == {}, options
 
 
 def test_damaged_file_is_read_without_harm(folder):
