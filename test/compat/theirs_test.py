@@ -17,6 +17,10 @@ from hakmem_command import table, translate  # noqa: E402
 PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 VALUES = {"WORD": ("never", "default"), "BYTES": ("0", "8192", "32768", "131072"), "POWER": ("0", "13", "40"), "RATE": ("13", "40"),
           "DECAY": ("-1", "0", "100", "499", "500", "60000"), "PREFIX": ("/tmp/p",), "NONE": ("1",)}
+SEVERAL = ["prof:true,prof_active:false,lg_prof_sample:20", "prof:true,lg_prof_sample:17", "lg_prof_sample:17,prof:true",
+           "dirty_decay_ms:-1,dirty_decay_ms:0", "dirty_decay_ms:0,dirty_decay_ms:5000", "prof:true,prof:false",
+           "background_thread:true,background_thread:false", "tcache_max:8192,lg_tcache_max:14", "lg_tcache_max:14,tcache_max:8192",
+           "background_thread:true,narenas:4,lg_tcache_max:13,thp:never"]
 LINE = re.compile(r"^hakmem: (?:hakmem: )?(\w+):(.*?)  from (.*)$", re.M)
 
 
@@ -48,9 +52,7 @@ def test_each_option_sets_what_the_command_says(folder):
     assert first["show"] == ("1", "MALLOC_CONF") and len(first) > 20, first
     texts = [f"{row.name}:{value}" for row in table.of_jemalloc()[0] if row.name != "abort_conf"
              for value in VALUES.get(row.rule, ("true", "false"))]
-    texts += ["prof:true,prof_active:false,lg_prof_sample:20", "prof:true,lg_prof_sample:17", "lg_prof_sample:17,prof:true",
-              "dirty_decay_ms:-1,dirty_decay_ms:0", "dirty_decay_ms:0,dirty_decay_ms:5000", "background_thread:true,background_thread:false",
-              "tcache_max:8192,lg_tcache_max:14", "lg_tcache_max:14,tcache_max:8192", "prof:true,prof:false", "background_thread:true,narenas:4,lg_tcache_max:13,thp:never"]
+    texts += SEVERAL
     for text in texts:
         ours = {name: value for name, value in translate.translate([("MALLOC_CONF", text)])[0].items()
                 if name not in ("show", "report", "report_file")}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A Rust program on jemalloc's crates (test/consumer/jemalloc): are its metrics those that the observer reads, and its profile one of jemalloc's?
+"""A Rust program on jemalloc's crates (test/consumer/jemalloc): are its metrics those of the observer, and its profile one of jemalloc's?
 
 Usage: jemalloc_crate.py PROGRAM OBSERVER
 """
