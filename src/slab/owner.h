@@ -23,10 +23,12 @@ struct hak_owner {
     hak_slab_t *current[HAK_SC_COUNT]; /* [lock OWNER] */
     /* [lock OWNER] slabs of the class; adopters read both counts as hints */
     uint32_t slab_count[HAK_SC_COUNT];
-    hak_list_t partial[HAK_SC_COUNT];                             /* [lock OWNER] */
-    uint32_t partial_count[HAK_SC_COUNT];                         /* [lock OWNER] of `partial` */
-    hak_purge_pass_t purge_pass;                                  /* [lock OWNER] */
-    hak_dense_t dense[HAK_SC_COUNT - HAK_SLAB_SAMPLED_FROM];      /* [lock OWNER] */
+    hak_list_t partial[HAK_SC_COUNT];                        /* [lock OWNER] */
+    uint32_t partial_count[HAK_SC_COUNT];                    /* [lock OWNER] of `partial` */
+    hak_purge_pass_t purge_pass;                             /* [lock OWNER] */
+    uint64_t *bits[HAK_META_MOST_LINES];                     /* [lock OWNER] unused, by lines */
+    uint8_t bits_count[HAK_META_MOST_LINES];                 /* [lock OWNER] of each */
+    hak_dense_t dense[HAK_SC_COUNT - HAK_SLAB_SAMPLED_FROM]; /* [lock OWNER] */
     HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [lock OWNER] a line each */
 };
 

@@ -52,14 +52,39 @@ static unsigned slab_bits_lines(unsigned sc) {
     return (hak_sc_info[sc].blocks + HAK_LINE_BYTES * 8 - 1) / (HAK_LINE_BYTES * 8);
 }
 
+/* Slabs that come and go shall take no lock of all threads: an owner keeps some bitmaps, linked by
+ * their first words (docs/experiments/0137-units-without-a-lock.md). */
+enum { BITS_KEPT = 8 }; /* of each length */
+
+static uint64_t *bits_take(hak_owner_t *owner, unsigned lines) {
+    uint64_t *bits = owner->bits[lines - 1];
+    if (bits == NULL) {
+        return hak_meta_take(lines);
+    }
+    owner->bits[lines - 1] = (uint64_t *)(uintptr_t)bits[0];
+    owner->bits_count[lines - 1]--;
+    bits[0] = 0;
+    return bits;
+}
+
+static void bits_give(hak_owner_t *owner, uint64_t *bits, unsigned lines) {
+    if (owner->bits_count[lines - 1] == BITS_KEPT) {
+        hak_meta_give(bits, lines);
+        return;
+    }
+    bits[0] = (uintptr_t)owner->bits[lines - 1];
+    owner->bits[lines - 1] = bits;
+    owner->bits_count[lines - 1]++;
+}
+
 /* Marks are cleared; a bitmap without any is not even read. */
-static void slab_give_bits(hak_slab_t *slab) {
+static void slab_give_bits(hak_owner_t *owner, hak_slab_t *slab) {
     if (slab->free_count != 0) {
         for (uint32_t i = 0; i < slab->carved; i += 64) {
             slab->bits[i / 64] = 0;
         }
     }
-    hak_meta_give(slab->bits, slab_bits_lines(slab->sc));
+    bits_give(owner, slab->bits, slab_bits_lines(slab->sc));
 }
 
 static void slab_set_carved(hak_slab_t *slab, uint32_t carved) {
@@ -90,12 +115,12 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     const hak_sc_info_t *info = &hak_sc_info[sc];
     hak_dense_t *use = slab_use(owner, sc);
     hak_span_t span;
-    uint64_t *bits = hak_meta_take(slab_bits_lines(sc));
+    uint64_t *bits = bits_take(owner, slab_bits_lines(sc));
     if (bits == NULL) {
         return NULL;
     }
     if (!hak_span_alloc(hak_owner_partition(owner), info->units, HAK_UNIT_BYTES, use, &span)) {
-        hak_meta_give(bits, slab_bits_lines(sc));
+        bits_give(owner, bits, slab_bits_lines(sc));
         return NULL;
     }
     hak_slab_t *slab = (hak_slab_t *)&span.superslab->unit[span.unit];
@@ -129,7 +154,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     HAK_ASSERT(hak_remote_waiting(superslab, slab->unit) == 0, "SLAB-3");
-    slab_give_bits(slab);
+    slab_give_bits(owner, slab);
     slab_forget_purged(slab);
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[slab->sc],
