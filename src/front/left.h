@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tcaches that a fork left in the child. */
+ * Tcaches without a thread: those that a fork left in the child, and the memory of many. */
 #ifndef HAK_FRONT_LEFT_H
 #define HAK_FRONT_LEFT_H
 
@@ -14,5 +14,28 @@ HAK_COLD void hak_tcache_forget(hak_tcache_t *tcache);
 /* In the child of a fork: every other tcache belongs to a thread that is gone. Unless `is_clean`,
  * the caller's structures may be in the middle of a change. */
 HAK_COLD void hak_tcache_after_fork(bool is_clean);
+
+/* Tcaches are made in groups, so that those of threads that use little lie side by side. */
+enum { HAK_SIDES_FAR = HAK_SC_COUNT - HAK_SIDES_NEAR, HAK_GROUP_TCACHES = 8 };
+typedef struct hak_tcache_group hak_tcache_group_t;
+struct hak_tcache_group {
+    hak_tcache_t tcache[HAK_GROUP_TCACHES];
+    hak_bin_side_t far_side[HAK_GROUP_TCACHES][HAK_SIDES_FAR];
+    hak_tcache_group_t *next; /* [lock REGISTRY] of a spare one */
+    uint32_t unused;          /* [lock REGISTRY] its tcaches in hak_unused_tcaches */
+};
+extern hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR]; /* of the first tcache, in no group */
+extern hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] zero, and without memory */
+extern uint32_t hak_tcache_search_count;     /* [lock REGISTRY] tcaches at the next search */
+/* A group for new tcaches, or NULL. [lock REGISTRY] */
+hak_tcache_group_t *hak_tcache_group_begin(void);
+
+/* A tcache enters or leaves hak_unused_tcaches, REGISTRY held. True: so many entered that a trim
+ * is due: 256, and a quarter of all. */
+bool hak_tcache_unuse(hak_tcache_t *tcache);
+void hak_tcache_reuse(hak_tcache_t *tcache);
+/* Returns the memory of groups whose tcaches are all unused; their counts go to the fallback
+ * tcache. Not in hardened builds, whose tcaches lead to quarantines. */
+HAK_COLD void hak_tcache_trim(void);
 
 #endif

@@ -14,25 +14,17 @@
 
 HAK_TLS uintptr_t hak_tcache_offset;
 
-HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first; never shrinks */
+HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] tcaches at the next search */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 
-enum { SIDES_FAR = HAK_SC_COUNT - HAK_SIDES_NEAR, GROUP_TCACHES = 8 };
-
-/* Tcaches are made in groups, so that those of threads that use little lie side by side. */
-typedef struct tcache_group {
-    hak_tcache_t tcache[GROUP_TCACHES];
-    hak_bin_side_t far_side[GROUP_TCACHES][SIDES_FAR];
-} tcache_group_t;
-
-HAK_LOCKED_STATE tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the newest */
-HAK_LOCKED_STATE unsigned hak_tcache_group_left;   /* [lock REGISTRY] tcaches left in it */
+HAK_LOCKED_STATE hak_tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the one in use */
+HAK_LOCKED_STATE unsigned hak_tcache_group_left;       /* [lock REGISTRY] tcaches left in it */
 /* Of the first tcache, which is no group's, and of the fallback. */
-static HAK_LARGE_STATE(5) HAK_LINE_ALIGNED hak_bin_side_t tcache_first_far[SIDES_FAR];
-static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_fallback_far[SIDES_FAR];
+HAK_LARGE_STATE(5) HAK_LINE_ALIGNED hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR];
+static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_fallback_far[HAK_SIDES_FAR];
 
 enum {
     BIN_INITIAL_MAX_BLOCKS = 16,
@@ -102,18 +94,18 @@ static void bins_end(hak_tcache_t *tcache) {
 /* REGISTRY is held. The first tcache, all that most processes have, is alone. */
 static hak_tcache_t *tcache_cut(hak_bin_side_t **far_side) {
     if (hak_tcache_count == 0) {
-        *far_side = tcache_first_far;
+        *far_side = hak_tcache_first_far;
         return hak_meta_alloc(sizeof(hak_tcache_t));
     }
     if (hak_tcache_group_left == 0) {
-        tcache_group_t *group = hak_meta_alloc(sizeof *group);
+        hak_tcache_group_t *group = hak_tcache_group_begin();
         if (group == NULL) {
             return NULL;
         }
         hak_tcache_group = group;
-        hak_tcache_group_left = GROUP_TCACHES;
+        hak_tcache_group_left = HAK_GROUP_TCACHES;
     }
-    unsigned i = GROUP_TCACHES - hak_tcache_group_left--;
+    unsigned i = HAK_GROUP_TCACHES - hak_tcache_group_left--;
     *far_side = hak_tcache_group->far_side[i];
     return &hak_tcache_group->tcache[i];
 }
@@ -145,7 +137,7 @@ static hak_tcache_t *tcache_lost(void) {
 static hak_tcache_t *tcache_find(hak_bin_side_t **far_side) {
     hak_tcache_t *tcache = hak_unused_tcaches;
     if (tcache != NULL) {
-        hak_unused_tcaches = tcache->second;
+        hak_tcache_reuse(tcache);
         if (tcache->changing != 0) {
             hak_tcache_forget(tcache);
         }
@@ -305,9 +297,11 @@ static void tcache_end(hak_tcache_t *tcache) {
 static void tcache_part(hak_tcache_t *tcache) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
-    tcache->second = hak_unused_tcaches;
-    hak_unused_tcaches = tcache;
+    bool is_due = hak_tcache_unuse(tcache);
     hak_lock_release(HAK_LOCK_REGISTRY);
+    if (is_due) {
+        hak_tcache_trim();
+    }
 }
 
 /* A lock that the thread held stays locked: then others are hardly able to go on, and nothing is
@@ -359,8 +353,7 @@ hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {
 
 /* --- fallback, visits, fork ------------------------------------------------------------------- */
 
-/* REGISTRY is held: visitors read it, too. */
-static void fallback_prepare(void) {
+void hak_tcache_fallback_prepare(void) {
     if (hak_tcache_fallback.far_side == NULL) {
         hak_tcache_fallback.far_side = tcache_fallback_far;
     }
@@ -370,7 +363,7 @@ hak_tcache_t *hak_tcache_fallback_lock(void) {
     hak_lock_acquire(HAK_LOCK_FALLBACK);
     if (hak_tcache_fallback.first_entry == 0) {
         hak_lock_acquire(HAK_LOCK_REGISTRY);
-        fallback_prepare();
+        hak_tcache_fallback_prepare();
         hak_lock_release(HAK_LOCK_REGISTRY);
         hak_tcache_fallback.initial_bytes = HAK_BIN_INITIAL_BYTES;
         tcache_set_home(&hak_tcache_fallback, hak_owner_start());
@@ -427,7 +420,7 @@ void hak_tally_update(hak_tcache_t *tcache) {
 
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
-    fallback_prepare();
+    hak_tcache_fallback_prepare();
     bool goes_on = visit(&hak_tcache_fallback, context);
     /* pairs TCACHES */
     for (hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); goes_on && t != NULL; t = t->next) {

@@ -85,7 +85,7 @@ struct hak_tcache {
     bool guard_is_extra : 1;         /* [thread] guard_left is of the allowance, not of the rate */
     uint8_t changing;                /* [thread] not 0: in a slow path, lists and counts differ */
     hak_owner_t *home;               /* [thread] refills come from its slabs */
-    hak_tcache_t *next;              /* [const] list of all tcaches */
+    hak_tcache_t *next;              /* [lock REGISTRY] list of all tcaches */
     hak_tcache_t *second;            /* [thread] TCACHE-10, or NULL; of an unused one the next,
                                         [lock REGISTRY] */
     hak_thread_counters_t counters;  /* [thread] */
@@ -190,6 +190,7 @@ void hak_bin_flush(hak_tcache_t *tcache, unsigned sc);
  * holds HAK_LOCK_FALLBACK between the two calls. */
 extern hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 hak_tcache_t *hak_tcache_fallback_lock(void);
+void hak_tcache_fallback_prepare(void); /* for visitors, too. [lock REGISTRY] */
 void hak_tcache_fallback_unlock(void);
 
 /* The blocks that a tcache holds, for any thread: an estimate while its own thread works. */

@@ -5,6 +5,7 @@
 #include "reclaim/reclaim.h"
 
 #include "front/fast.h"
+#include "front/left.h"
 #include "large/large.h"
 #include "os/libc.h"
 #include "os/lock.h"
@@ -148,5 +149,6 @@ size_t hak_reclaim_trim(size_t keep_bytes) {
                                  .keep_bytes = keep_bytes};
     size_t given_back = hak_reclaim_order(&order);
     hak_pagemap_trim();
+    hak_tcache_trim();
     return given_back;
 }
