@@ -6,7 +6,7 @@ import math
 import fake
 import pytest
 from fake import summarised
-from hakmem_lab import execute, prepare, session, summary
+from hakmem_lab import execute, prepare, session, summary, wording
 from hakmem_lab.arms import Arm
 from hakmem_lab.means import held, live_rows
 from hakmem_lab.model import ArmInfo, RowInfo
@@ -61,6 +61,24 @@ def test_the_average_leaves_the_rest_out():
     curve = [(0.0, 100.0), (100.0, 100.0), (200.0, 300.0), (300.0, 10.0), (1300.0, 10.0)]
     assert summary.working_average(curve, 1000) == pytest.approx((100 * 200 + 300 * 100) / 300)
     assert summary.working_average([(0.0, 0.0), (5.0, 7.0)], 1000) is None
+
+
+def of_peer(time, peak):
+    """The row with a peer of this time and peak beside a subject of 10 and 1000."""
+    samples = []
+    for arm, value, kib in (("hakmem", 10, 1000), ("hakmem~again", 10, 1000), ("fast", time, peak), ("ideal", 1, 1)):
+        samples += fake.timed(arm, [value * (1 + 0.001 * (turn % 3 - 1)) for turn in range(10)], hwm_kib=kib,
+                              live_peak=512 * 1024)
+    return summarised(samples, "small", ARMS)
+
+
+@pytest.mark.parametrize("time, peak, is_beaten", [
+    (8, 900, True), (10, 900, True), (8, 1000, True), (10, 1000, False), (8, 1100, False), (12, 900, False),
+    (12, 1100, False)])
+def test_a_row_is_dominated_by_who_is_no_worse_at_both_and_better_at_one(time, peak, is_beaten):
+    found = of_peer(time, peak)
+    assert found.rows[0].dominators == (["fast"] if is_beaten else [])
+    assert wording.beaten(found) == f"Beaten at both time and peak RSS on {int(is_beaten)} of 1 row"
 
 
 # --- rows of single calls -------------------------------------------------------------------------

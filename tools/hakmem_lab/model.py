@@ -73,6 +73,7 @@ class Cell:
     cpu_ms: Optional[float] = None
     curve: list[tuple[float, float]] = field(default_factory=list)  # (ms since start, RSS KiB)
     against: Optional[Verdict] = None  # of the run's subject (hakmem) against this arm; None for the subject
+    peak_against: Optional[Verdict] = None  # the same of highest RSS
     failure: str = ""  # "signal 11 (SIGSEGV)", "no end after 60 s", "output differs": then there are no figures
 
 
@@ -84,6 +85,7 @@ class RowSummary:
     best_peak: str = ""
     again: Optional[Verdict] = None  # the A/A pair: subject against itself
     noisy: bool = False  # the A/A pair differs, or strays from 1 by more than twice the threshold
+    dominators: list[str] = field(default_factory=list)  # beat the subject at time and peak: summary.dominates
     noise: float = 0.0  # how far the A/A pair strays from 1: 0.012 = ±1.2 %
 
 

@@ -209,6 +209,7 @@ def overall(summary: RunSummary, names: dict[str, str]) -> Overall:
             f"Pair by pair, over all rows and all others, {names.get(summary.subject, summary.subject)} is better "
             f"{total['better']} times, not measurably different {total['no difference']} times and worse "
             f"{total['worse']} times.")
+        found.sentences.append(wording.beaten(summary) + ".")
     found.sentences.append(f"{wording.count(len(found.failures), 'failure')}, listed below." if found.failures
                            else "Nothing failed.")
     found.sentences += [_modes_sentence(summary, total["noisy"]), _noise_sentence(summary)]

@@ -109,10 +109,17 @@ def _in_all_modes(found: Verdict, mine: Cell, other: Cell, threshold: float) -> 
     return stats.in_all_modes(found, *ends, threshold) if all(end[0] for end in ends) else found
 
 
+def dominates(cell: Cell) -> bool:
+    """Whether the subject is beaten by this arm at both: no better in time nor in peak, and measurably worse in one."""
+    words = {found.word if found else "not measured" for found in (cell.against, cell.peak_against)}
+    return words in ({"worse"}, {"worse", "no difference"})
+
+
 def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], arms: dict[str, ArmInfo], subject: str,
          threshold: float) -> RowSummary:
     cells: dict[str, Cell] = {}
     rounds: dict[str, dict[int, float]] = {}
+    peaks: dict[str, dict[int, float]] = {}
     checks = {name: {sample["check"] for kind in ("time", "memory") for sample in samples.get((kind, name), [])
                      if sample.get("check")} for name in arms}
     accepted = accepted_check(checks, arms)
@@ -123,6 +130,8 @@ def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], ar
             failure = _failure(failures, checks[name], accepted)
             cells[name] = _cell(arm, times, memory, failure)
             rounds[name] = {} if failure else {sample["round"]: sample["value"] for sample in times}
+            peaks[name] = {number: sample["hwm_kib"] for sample in times if (number := sample["round"]) in rounds[name]
+                           and sample.get("hwm_kib")}
     row = RowSummary(info, cells)
     _rank(row, arms)
     for name, cell in cells.items():
@@ -133,6 +142,9 @@ def _row(info: RowInfo, samples: dict[tuple[str, str], list[dict[str, Any]]], ar
         elif name != subject and subject in rounds:
             cell.against = _in_all_modes(stats.compare(rounds[subject], rounds[name], threshold), cells[subject], cell,
                                          threshold)
+            cell.peak_against = stats.compare(peaks[subject], peaks[name], threshold)
+            if arms[name].kind == "peer" and dominates(cell):
+                row.dominators.append(name)
     if row.again is not None and row.again.word != "not measured":
         row.noisy = row.again.word != "no difference" or row.noise > NOISY * threshold
     return row

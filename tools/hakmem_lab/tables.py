@@ -157,6 +157,22 @@ def verdict_table(summary: RunSummary) -> Table:
     return table
 
 
+def dominance_table(summary: RunSummary) -> Table:
+    """Only rows on which somebody is at least as good in both, and better in one."""
+    rows = [row for row in summary.ranked if row.dominators]
+    table = Table(title=wording.beaten(summary), title_justify="left", header_style="bold")
+    for name in ("row", "by"):
+        table.add_column(name, no_wrap=True)
+    for name in ("time", "peak RSS"):
+        table.add_column(f"{summary.subject}'s {name} / its", justify="right")
+    for row in rows:
+        for name in row.dominators:
+            cell = row.cells[name]
+            table.add_row(row.row.id + wording.marks(row), name, escape(verdict(cell.against)),
+                          escape(verdict(cell.peak_against)))
+    return table
+
+
 def means_table(summary: RunSummary) -> Table:
     table = Table(title="Over all rows: geometric means of the ratios to the row's best", title_justify="left",
                   header_style="bold")
@@ -212,6 +228,7 @@ def print_run(out: Console, summary: RunSummary) -> None:
         out.print(live_table(summary))
     if summary.ranked and summary.rounds >= stats.FEW:
         out.print(verdict_table(summary))
+        out.print(dominance_table(summary))
     if summary.latency:
         out.print(latency_table(summary))
     if summary.ranked:

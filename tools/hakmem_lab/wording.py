@@ -246,3 +246,9 @@ def row_sentences(summary: RunSummary, row: RowSummary, names: dict[str, str]) -
     texts += [f"{names.get(one.arm, one.arm)} failed: {one.failure}." for one in row.cells.values()
               if one.failure and one.arm != summary.subject]
     return [text for text in texts if text]
+
+
+def beaten(summary: RunSummary) -> str:
+    """On how many rows some other is no worse in time and peak RSS, and better in one."""
+    rows = sum(1 for row in summary.ranked if row.dominators)
+    return f"Beaten at both time and peak RSS on {rows} of {count(len(summary.ranked), 'row')}"
