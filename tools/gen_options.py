@@ -29,6 +29,9 @@ No option is needed. Options come from three sources, read once before the first
 
 Where the library stands for jemalloc's, `MALLOC_CONF` and its kin are read before these ([jemalloc.md](jemalloc.md#options)).
 
+**Memory against time is one knob**: `memory:least`, `less`, `balanced`, `more` or `most` in a list of options stands for the options of
+the profile of that name, below; what comes later in the list counts. [What each point brings](experiments/0141-one-memory-knob.md).
+
 | Type | Value |
 |---|---|
 | switch | 0 or 1; a bare key means 1: `HAKMEM_OPTIONS=show` is `show:1` |

@@ -14,7 +14,7 @@ const hak_tally_t *hak_compat_tally(bool is_outside) {
         tcache = is_outside ? hak_life_thread_start() : NULL;
     }
     if (tcache != NULL && tcache->tally == NULL && is_outside) {
-        tcache->tally = hak_meta_alloc(sizeof *tcache->tally);
+        tcache->tally = hak_meta_take(HAK_TALLY_LINES);
     }
     if (tcache == NULL || tcache->tally == NULL) {
         return &none;

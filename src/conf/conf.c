@@ -153,6 +153,21 @@ static bool conf_switch_on(const hak_conf_option_t *option, uint64_t *value) {
     return is_switch && conf_parse_value(option, "1", 1, value);
 }
 
+/* A row of presets.def; of the knob `memory` one of its points. */
+static unsigned conf_parse_row(const char *name, size_t length, bool is_memory,
+                               const char *source) {
+    const hak_conf_preset_t *at = hak_conf_presets;
+    for (unsigned i = 0; at->name != NULL && (!is_memory || i < HAK_CONF_POINTS); i++, at++) {
+        if (hak_is_word(at->name, name, length)) {
+            hak_conf_state.profile = at->name;
+            hak_conf_state.profile_source = source;
+            return hak_conf_parse(at->options, source);
+        }
+    }
+    hak_conf_complain_profile(source, name, length, is_memory);
+    return 1;
+}
+
 /* One "key:value", "key=value" or "key". Returns the number of mistakes, 0 or 1. */
 static unsigned conf_parse_item(const char *item, size_t length, const char *source) {
     size_t name_length = hak_least(strcspn(item, ":="), length);
@@ -164,14 +179,17 @@ static unsigned conf_parse_item(const char *item, size_t length, const char *sou
         hak_conf_state.wants_help = true;
         return 0;
     }
+    const char *s = has_value ? item + name_length + 1 : "";
+    size_t s_length = has_value ? length - name_length - 1 : 0;
+    if (hak_is_word("memory", item, name_length)) {
+        return conf_parse_row(s, s_length, true, source);
+    }
     const hak_conf_option_t *option = hak_conf_find(item, name_length);
     if (option == NULL) {
         hak_conf_complain_name(source, item, name_length);
         return 1;
     }
     uint64_t value = 1;
-    const char *s = has_value ? item + name_length + 1 : "";
-    size_t s_length = has_value ? length - name_length - 1 : 0;
     bool is_right =
         has_value ? conf_parse_value(option, s, s_length, &value) : conf_switch_on(option, &value);
     if (!is_right) {
@@ -199,15 +217,7 @@ static unsigned conf_parse_profile(const char *name) {
                  "hakmem run --profile hardened takes the one that is");
         return 1;
     }
-    for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
-        if (strcmp(at->name, name) == 0) {
-            hak_conf_state.profile = at->name;
-            hak_conf_state.profile_source = source;
-            return hak_conf_parse(at->options, source);
-        }
-    }
-    hak_conf_complain_profile(name);
-    return 1;
+    return conf_parse_row(name, strlen(name), false, source);
 }
 
 /* --- the rest of conf.h ----------------------------------------------------------------------- */

@@ -115,12 +115,14 @@ void hak_conf_complain_name(const char *source, const char *name, size_t length)
              nearest != NULL ? "; did you mean " : ";", nearest, nearest != NULL ? "?" : "");
 }
 
-void hak_conf_complain_profile(const char *name) {
+void hak_conf_complain_profile(const char *source, const char *name, size_t length,
+                               bool is_memory) {
     HAK_TEXT(text, HAK_LINE_TEXT - 1);
-    hak_text_format(&text, "hakmem: HAKMEM_PROFILE: unknown profile '%m'; valid:", name,
-                    hak_least(strlen(name), SHOW_WORD));
-    for (const hak_conf_preset_t *at = hak_conf_presets; at->name != NULL; at++) {
-        hak_text_format(&text, "%s %s", at == hak_conf_presets ? "" : ",", at->name);
+    const hak_conf_preset_t *at = hak_conf_presets;
+    hak_text_format(&text, "hakmem: %s: unknown %s '%m'; valid:", source,
+                    is_memory ? "value of memory" : "profile", name, hak_least(length, SHOW_WORD));
+    for (unsigned i = 0; at->name != NULL && (!is_memory || i < HAK_CONF_POINTS); i++, at++) {
+        hak_text_format(&text, "%s %s", i == 0 ? "" : ",", at->name);
     }
     hak_print_line(&text);
 }

@@ -18,7 +18,7 @@ typedef enum hak_conf_type {
     HAK_CONF_TEXT,
 } hak_conf_type_t;
 
-enum { HAK_CONF_NAME_BYTES = 16, HAK_CONF_CHOICES = 8 };
+enum { HAK_CONF_NAME_BYTES = 16, HAK_CONF_CHOICES = 8, HAK_CONF_POINTS = 5 /* of `memory` */ };
 
 /* No pointers: the dynamic linker would have to write the table. */
 typedef struct hak_conf_option {
@@ -75,6 +75,7 @@ void hak_conf_complain(const char *source, const char *value, size_t length,
                        const hak_conf_option_t *option);
 /* No option has the name: the line gives the most similar one. */
 void hak_conf_complain_name(const char *source, const char *name, size_t length);
-void hak_conf_complain_profile(const char *name);
+/* No row has the name, or none of the knob `memory`. */
+void hak_conf_complain_profile(const char *source, const char *name, size_t length, bool is_memory);
 
 #endif

@@ -101,6 +101,10 @@ static hak_tcache_group_t *groups_take(void) {
             continue;
         }
         fold(next);
+        if (next->tally != NULL) {
+            hak_meta_give(next->tally, HAK_TALLY_LINES);
+            next->tally = NULL;
+        }
         t->next = next->next;
         hak_tcache_count--;
         if (next == group->tcache) {

@@ -71,6 +71,7 @@ enum { HAK_SIDES_NEAR = 19 }; /* classes up to 896 bytes */
 typedef struct hak_tally {
     uint64_t allocated, deallocated, taken, given, cached;
 } hak_tally_t;
+enum { HAK_TALLY_LINES = (sizeof(hak_tally_t) + HAK_LINE_BYTES - 1) / HAK_LINE_BYTES };
 
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t none; /* [const] TCACHE-9 */

@@ -20,6 +20,9 @@ expect 0 env HAKMEM_PROFILE=low-memory HAKMEM_OPTIONS=retain_min:2m "$hakmem" op
 [ "$(head -n 1 "$work/out")" = "The environment: other than the default" ] || fail "the environment does not come first"
 says out "retain_min      2m        default 32m; from HAKMEM_OPTIONS"
 says out "bin_bytes       16k       default 128k; from profile low-memory"
+expect 0 env HAKMEM_OPTIONS=memory:most,cache:2m "$hakmem" options cache
+says out "cache           2m        default 4m; from HAKMEM_OPTIONS"
+says out "bin_bytes       256k      default 128k; from memory:most"
 expect 2 "$hakmem" options retain_mim
 says err "did you mean retain_min?"
 expect 0 "$hakmem" options --json

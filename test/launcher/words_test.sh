@@ -63,7 +63,7 @@ says err "--profile P, --lib PATH, --options TEXT, --report X [FILE], --strict, 
 expect 2 "$hakmem" run --profile -- true
 says err "--profile needs a value"
 expect 2 "$hakmem" run --profile nope -- true
-says err "unknown profile 'nope'; there are: balanced debug hardened low-memory throughput"
+says err "unknown profile 'nope'; there are: balanced debug hardened least less low-memory more most throughput"
 expect 2 "$hakmem" run --profile
 expect 2 "$hakmem" run --lib "$work/gone.so" -- true
 says err "no library at: $work/gone.so"

@@ -123,6 +123,48 @@ CONF_TEST(profile_of_every_name_is_its_row) {
     }
 }
 
+/* What is beside the name counts by its place in the list, as ever. */
+CONF_TEST(memory_takes_one_of_its_five_points) {
+    static const char *const points[] = {"least", "less", "balanced", "more", "most"};
+    for (size_t i = 0; i < UNIT_COUNT(points); i++) {
+        uint64_t expected[TABLE_OPTIONS];
+        char text[64];
+        conf_begin(NULL);
+        assert_string_equal(table_presets[i].name, points[i]);
+        assert_int_equal(hak_conf_parse(table_presets[i].options, "test"), 0);
+        for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+            expected[k] = conf_value_of(table_options[k].name);
+        }
+        snprintf(text, sizeof text, "memory:%s", points[i]);
+        setenv("HAKMEM_OPTIONS", text, 1);
+        hak_conf_read();
+        for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+            assert_int_equal(conf_value_of(table_options[k].name), expected[k]);
+        }
+    }
+    setenv("HAKMEM_OPTIONS", "retain_min:3m,memory=least,retain_percent:9", 1);
+    hak_conf_read();
+    assert_int_equal(conf_value_of("retain_min"), 1 << 20);
+    assert_int_equal(conf_value_of("retain_percent"), 9);
+    assert_non_null(
+        strstr(conf_said("memory:throughput", 1),
+               "unknown value of memory 'throughput'; valid: least, less, balanced, more, most\n"));
+    conf_said("memory,memory:,memory:leas", 3);
+}
+
+CONF_TEST(old_profiles_are_the_ends_of_memory) {
+    static const char *const names[][2] = {{"low-memory", "least"}, {"throughput", "most"}};
+    for (size_t i = 0; i < UNIT_COUNT(names); i++) {
+        const char *options[2] = {NULL, NULL};
+        for (size_t k = 0; k < 2 * TABLE_PRESETS; k++) {
+            const table_preset_t *preset = &table_presets[k / 2];
+            options[k % 2] =
+                strcmp(preset->name, names[i][k % 2]) == 0 ? preset->options : options[k % 2];
+        }
+        assert_string_equal(options[0], options[1]);
+    }
+}
+
 CONF_TEST(strict_makes_a_mistake_fatal) {
     setenv("HAKMEM_OPTIONS", "strict,learn:0", 1);
     hak_conf_read();

@@ -29,12 +29,19 @@ def words(parser: argparse.ArgumentParser) -> None:
 def of_environment(environment: dict[str, str], profiles: list[Profile]) -> dict[str, tuple[str, str]]:
     """Values that differ from the defaults and who set each: as the library reads the two variables."""
     found = {}
+
+    def take(name: str, source: str) -> None:
+        for profile in profiles:
+            if profile.name == name:
+                found.update({key: (value, source) for key, value in table.parse(profile.options).items()})
+
     name = environment.get("HAKMEM_PROFILE", "")
-    for profile in profiles:
-        if profile.name == name:
-            found.update({key: (value, f"profile {name}") for key, value in table.parse(profile.options).items()})
+    take(name, f"profile {name}")
     for key, value in table.parse(environment.get("HAKMEM_OPTIONS", "")).items():
-        found[key] = (value, "HAKMEM_OPTIONS")
+        if key == "memory":
+            take(value, f"memory:{value}")
+        else:
+            found[key] = (value, "HAKMEM_OPTIONS")
     return found
 
 

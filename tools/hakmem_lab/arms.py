@@ -59,7 +59,7 @@ class Arm:
 def option_names() -> list[str]:
     """From the table in src/base/options.def: the one place where an option exists."""
     text = (place.ROOT / "src" / "base" / "options.def").read_text(encoding="utf-8")
-    return re.findall(r"^HAK_OPTION\w*\(\s*(\w+)", text, re.M)
+    return [*re.findall(r"^HAK_OPTION\w*\(\s*(\w+)", text, re.M), "memory"]  # of the profiles, not in the table
 
 
 def profile_names() -> list[str]:
