@@ -102,6 +102,7 @@ static hak_tcache_group_t *groups_take(void) {
         }
         fold(next);
         if (next->tally != NULL) {
+            *next->tally = (hak_tally_t){0};
             hak_meta_give(next->tally, HAK_TALLY_LINES);
             next->tally = NULL;
         }
