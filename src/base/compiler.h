@@ -13,6 +13,7 @@
 #define HAK_INLINE static inline __attribute__((always_inline))
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))
+#define HAK_AT_START __attribute__((section(".text.startup.hak"))) /* src/api/place.ld */
 /* For the few functions of a cache line or two: aligned to a line, they touch no more. */
 #define HAK_HOT __attribute__((hot, aligned(64)))
 #define HAK_MAY_ALIAS __attribute__((may_alias))
@@ -21,8 +22,7 @@
 #define HAK_WEAK __attribute__((weak))
 #define HAK_NEVER_NULL __attribute__((returns_nonnull))
 #define HAK_HIDDEN __attribute__((visibility("hidden")))
-/* A function whose plain reads race with other threads' writes, on purpose: the values are
- * hints. */
+/* Its plain reads race with other threads' writes, on purpose: the values are hints. */
 #if HAK_TSAN
 #define HAK_UNORDERED __attribute__((noinline, no_sanitize("thread")))
 #else

@@ -64,7 +64,7 @@ static long word_compare(uintptr_t word) {
     return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
 }
 
-hak_os_peek_t hak_os_peek(const void *word) {
+HAK_AT_START hak_os_peek_t hak_os_peek(const void *word) {
     bool is_refused = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK);
     long result = is_refused ? -EPERM : word_compare((uintptr_t)word);
     if (result == 0 || result == -EFAULT) {

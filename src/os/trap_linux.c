@@ -133,7 +133,7 @@ static void trap_enter(int signal, siginfo_t *info, void *context) {
 }
 
 /* Keeps mask and flags of the previous handler, which ours may call. */
-static bool trap_install_for(int signal) {
+HAK_AT_START static bool trap_install_for(int signal) {
     trap_action_t before = {0};
     if (!trap_set(signal, NULL, &before)) {
         return false;
@@ -157,7 +157,7 @@ static bool trap_install_for(int signal) {
     return trap_set(signal, &ours, NULL);
 }
 
-bool hak_os_trap_install(hak_os_trap_handler_t *handler) {
+HAK_AT_START bool hak_os_trap_install(hak_os_trap_handler_t *handler) {
     trap_handler = handler;
     bool is_done = !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&
                    trap_install_for(SIGSEGV) && trap_install_for(SIGBUS);

@@ -250,7 +250,7 @@ static HAK_COLD void sample_end(uint64_t token) {
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-void hak_sample_start(void) {
+HAK_AT_START void hak_sample_start(void) {
     hak_profile_table = (hak_profile_table_t){
         .sample = sample_small,
         .free = sample_free,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The marks for control-flow integrity survive: of functions written in assembly, and of the order of functions (ld -r). Of the
+# The marks for control-flow integrity survive: of functions written in assembly, and where objects are linked into one (ld -r). Of the
 # Alpine package the syntax.
 set -eu
 # shellcheck source=test/launcher/expect.sh
