@@ -52,6 +52,24 @@ static unsigned option_named(const char *name) {
     return i;
 }
 
+static unsigned options_read(const char *text);
+
+/* false: the knob has the point. */
+static bool memory_read(const char *point) {
+    static const char *const points[] = {"least", "less", "balanced", "more", "most"};
+    bool is_point = false;
+    for (unsigned i = 0; point != NULL && i < sizeof points / sizeof *points; i++) {
+        is_point = is_point || strcmp(point, points[i]) == 0;
+    }
+    for (unsigned i = 0; is_point && i < TABLE_PRESETS; i++) {
+        if (strcmp(table_presets[i].name, point) == 0) {
+            profile_expected = table_presets[i].name;
+            options_read(table_presets[i].options);
+        }
+    }
+    return !is_point;
+}
+
 /* true: a mistake. */
 static bool item_read(char *item) {
     static struct expected value;
@@ -62,6 +80,9 @@ static bool item_read(char *item) {
     if (strcmp(item, "help") == 0) {
         wants_help = true;
         return false;
+    }
+    if (strcmp(item, "memory") == 0) {
+        return memory_read(given);
     }
     unsigned i = option_named(item);
     if (i == TABLE_OPTIONS) {
