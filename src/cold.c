@@ -17,12 +17,14 @@
 #include "stack/table.c"
 #include "stack/walk.c"
 
+#include "large/residency.c"
+#if HAK_HARDEN || HAK_FAULT /* tests link with all of it */
 #include "large/guarded.c"
 #include "large/huge_quarantine.c"
-#include "large/residency.c"
 
-#include "front/find_free.c"
 #include "front/quarantine.c"
+#endif
+#include "front/find_free.c"
 
 #include "conf/show.c"
 #include "conf/theirs.c"

@@ -31,11 +31,8 @@ bool hak_partition_is_told(uint32_t entry) {
 }
 
 hak_partition_t hak_partition_of(const void *block, uint32_t entry) {
-    if (!HAK_HARDEN) {
-        return HAK_PARTITION_ANY;
-    }
     bool is_slab = hak_slab_is_entry(entry);
-    if (!is_slab && (entry & HAK_KIND_MASK) != HAK_KIND_LARGE) {
+    if (!HAK_HARDEN || (!is_slab && (entry & HAK_KIND_MASK) != HAK_KIND_LARGE)) {
         return HAK_PARTITION_ANY;
     }
     if (is_slab && !hak_slab_entry_is_apart(entry)) {

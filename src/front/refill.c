@@ -190,10 +190,7 @@ static void *refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *requ
         }
     }
     hak_link_clear(blocks.head);
-    if (HAK_HARDEN) {
-        return hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes);
-    }
-    return blocks.head;
+    return HAK_HARDEN ? hak_harden_hand_out(blocks.head, hak_sc_info[sc].bytes) : blocks.head;
 }
 
 void *hak_slow_refill(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {

@@ -158,9 +158,9 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
     return true;
 }
 
-bool hak_huge_quarantine_flush(void) {
-    bool is_any = HAK_HARDEN && hak_guarded_flush();
-    return (HAK_HARDEN && hak_hold_trim(&hak_huge_holds, 0, 0, hold_end)) || is_any;
+bool hak_huge_quarantine_empty(void) {
+    bool is_any = hak_guarded_flush();
+    return hak_hold_trim(&hak_huge_holds, 0, 0, hold_end) || is_any;
 }
 
 size_t hak_huge_quarantine_bytes(void) {

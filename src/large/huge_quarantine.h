@@ -53,7 +53,10 @@ HAK_INLINE bool hak_huge_hold(char *base, size_t bytes, ptrdiff_t shift) {
 }
 
 /* Unmaps all, and frees what guarded.c holds back; returns whether there was any. Without locks. */
-bool hak_huge_quarantine_flush(void);
+bool hak_huge_quarantine_empty(void);
+HAK_INLINE bool hak_huge_quarantine_flush(void) {
+    return HAK_HARDEN && hak_huge_quarantine_empty();
+}
 
 /* Addresses held back. Takes the lock. */
 size_t hak_huge_quarantine_bytes(void);
