@@ -60,70 +60,6 @@ static bool path_make(char path[PATH_BYTES]) {
     return true;
 }
 
-/* --- a profile that survives ------------------------------------------------------------------ */
-
-/* Fewer samples say little. A shell that starts programs has fewer, and ends by _exit: thousands of
- * them would leave thousands of files. */
-enum { KEEP_SAMPLES = 32 };
-
-static size_t (*keep_profile)(char *to, void *head);
-static uint32_t keep_owner; /* the process whose file it is, also without a %p */
-static uint32_t keep_tried; /* [atomic] the process that keeps it, or could not */
-
-static void keep(void) {
-    char path[PATH_BYTES];
-    if (!path_make(path) || obs_keep(path, program, keep_profile)) {
-        hak_store_relaxed(&keep_tried, (uint32_t)getpid());
-    }
-}
-
-/* A forked child has a file of its own, if its number makes one. */
-static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
-    if (is_kept) {
-        obs_keep_modules(sites);
-    } else if (samples >= KEEP_SAMPLES) {
-        uint32_t self = (uint32_t)getpid();
-        bool is_named = self == keep_owner || strstr(pattern, "%p") != NULL;
-        if (is_named && hak_load_relaxed(&keep_tried) != self) {
-            keep();
-        }
-    }
-}
-
-/* The hardened library never calls the other function. */
-static void keep_begin(const hak_observer_order_t *order) {
-    bool is_profile = chosen->verb == OBS_PROFILE || chosen->verb == OBS_LEAKS;
-    if (!is_profile || pattern[0] == '\0' || order->tend == NULL) {
-        return;
-    }
-    keep_profile = order->keep_profile;
-    keep_owner = (uint32_t)getpid();
-    *order->tend = keep_tend;
-    if (order->is_hardened) {
-        keep();
-    }
-}
-
-/* --- begin, end ------------------------------------------------------------------------------- */
-
-const char *hak_observer_begin(const hak_observer_order_t *order) {
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        chosen = strcmp(choices[i].name, order->report) == 0 ? &choices[i] : chosen;
-    }
-    if (order->door != HAK_DOOR_VERSION || chosen == NULL) {
-        chosen = NULL;
-        return "it is of another version";
-    }
-    text_set(pattern, order->file);
-    text_set(program, order->program);
-    if (pattern[0] == '\0') {
-        (void)obs_file_find(STDERR_FILENO, &kept_file);
-        kept_fd = obs_file_keep(STDERR_FILENO);
-    }
-    keep_begin(order);
-    return NULL;
-}
-
 static bool is_kept(const obs_file_id_t *file) {
     return file->device == kept_file.device && file->inode == kept_file.inode;
 }
@@ -141,6 +77,75 @@ static int error_fd(void) {
 
 static void warn_of_file(const char *message) {
     obs_warn("report_file: %m: %s", pattern, strnlen(pattern, SHOWN_BYTES), message);
+}
+
+/* --- a profile that survives ------------------------------------------------------------------ */
+
+/* Fewer samples say little. A shell that starts programs has fewer, and ends by _exit: thousands of
+ * them would leave thousands of files. */
+enum { KEEP_SAMPLES = 32 };
+
+static size_t (*keep_profile)(char *to, void *head);
+static uint32_t keep_owner; /* the process whose file it is, also without a %p */
+static uint32_t keep_tried; /* [atomic] the process that keeps it, or could not */
+
+static void keep(void) {
+    char path[PATH_BYTES];
+    obs_keep_t done = path_make(path) ? obs_keep(path, program, keep_profile) : OBS_KEEP_DONE;
+    if (done == OBS_KEEP_AGAIN) {
+        hak_store_relaxed(&keep_tried, 0);
+    } else if (done == OBS_KEEP_NO_ROOM && error_fd() == STDERR_FILENO) {
+        warn_of_file("no room for a profile that survives its process");
+    }
+}
+
+/* A forked child has a file of its own, if its number makes one. */
+static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
+    if (is_kept) {
+        obs_keep_modules(sites);
+    } else if (samples >= KEEP_SAMPLES) {
+        uint32_t self = (uint32_t)getpid();
+        bool is_named = self == keep_owner || strstr(pattern, "%p") != NULL;
+        uint32_t tried = hak_load_relaxed(&keep_tried);
+        if (is_named && tried != self && hak_cas_relaxed(&keep_tried, &tried, self)) {
+            keep();
+        }
+    }
+}
+
+/* The hardened library never calls the other function. */
+static void keep_begin(const hak_observer_order_t *order) {
+    bool is_profile = chosen->verb == OBS_PROFILE || chosen->verb == OBS_LEAKS;
+    if (!is_profile || pattern[0] == '\0' || order->tend == NULL) {
+        return;
+    }
+    keep_profile = order->keep_profile;
+    keep_owner = (uint32_t)getpid();
+    *order->tend = keep_tend;
+    if (order->is_hardened) {
+        hak_store_relaxed(&keep_tried, keep_owner);
+        keep();
+    }
+}
+
+/* --- begin, end ------------------------------------------------------------------------------- */
+
+const char *hak_observer_begin(const hak_observer_order_t *order) {
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        chosen = strcmp(choices[i].name, order->report) == 0 ? &choices[i] : chosen;
+    }
+    if (order->door != HAK_DOOR_VERSION || chosen == NULL) {
+        chosen = NULL;
+        return "it is of another version";
+    }
+    text_set(pattern, order->file);
+    text_set(program, order->program);
+    (void)obs_file_find(STDERR_FILENO, &kept_file);
+    if (pattern[0] == '\0') {
+        kept_fd = obs_file_keep(STDERR_FILENO);
+    }
+    keep_begin(order);
+    return NULL;
 }
 
 /* In one piece, so that reports of several processes do not mix. */
@@ -170,6 +175,7 @@ void hak_observer_end(void) {
     if (chosen == NULL) {
         return;
     }
+    hak_store_relaxed(&keep_tried, (uint32_t)getpid()); /* no file is kept from now on */
     const char *error = obs_report_make(&page, chosen->verb, chosen->form);
     if (error == NULL) {
         report_write(&page);

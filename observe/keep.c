@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "os/syscall_linux.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -23,7 +24,8 @@ enum { KEEP_PATH = 1536, KEEP_PAUSE = 50 /* times what it took */ };
 _Static_assert(sizeof(obs_kept_t) <= OBS_KEPT_HEAD, "the head has room");
 
 /* All [lock: obs_enter] */
-static obs_kept_t *kept; /* NULL: none */
+static obs_kept_t *kept;  /* NULL: none. Not mapped in a child */
+static uint32_t kept_pid; /* whose it is */
 static char kept_path[KEEP_PATH];
 static obs_file_id_t kept_file;
 static uint64_t seen_sites, due_ns;
@@ -68,10 +70,19 @@ static void modules_list(void) {
     obs_close(&reader);
 }
 
+/* Signals interrupt it, those of a profiler's timer again and again. */
+static long room_wait(int fd, size_t bytes) {
+    long result = -EINTR;
+    for (unsigned i = 0; i < 100 && result == -EINTR; i++) {
+        result = hak_syscall(SYS_fallocate, fd, 0, 0, bytes);
+    }
+    return result;
+}
+
 static bool room_take(int fd, size_t bytes) {
     struct rlimit limit = {0};
     return hak_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 &&
-           limit.rlim_cur >= bytes && hak_syscall(SYS_fallocate, fd, 0, 0, bytes) == 0;
+           limit.rlim_cur >= bytes && room_wait(fd, bytes) == 0;
 }
 
 static void head_fill(const char *program) {
@@ -97,7 +108,13 @@ static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void
     if (map == MAP_FAILED) {
         return false;
     }
+    /* else a child, which may have fewer rights, could write to what this process trusts */
+    if (madvise(map, bytes, MADV_DONTFORK) != 0) {
+        munmap(map, bytes);
+        return false;
+    }
     kept = map;
+    kept_pid = (uint32_t)getpid();
     head_fill(program);
     modules_list();
     (void)move((char *)map + OBS_KEPT_STORE, &kept->store);
@@ -105,26 +122,27 @@ static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void
     return true;
 }
 
-bool obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
+obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
     size_t length = strlen(path) + 1;
+    bool has_room = true;
     if (length > sizeof kept_path || move(NULL, NULL) == 0) {
-        return true;
+        return OBS_KEEP_DONE;
     }
     if (!obs_enter(false)) {
-        return false;
+        return OBS_KEEP_AGAIN;
     }
     kept = NULL; /* in the child of a fork it is the parent's */
     int fd = obs_file_replace(path);
     if (fd >= 0) {
         memcpy(kept_path, path, length);
-        if (!file_keep(fd, program, move)) {
+        has_room = file_keep(fd, program, move);
+        if (!has_room) {
             hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-            obs_warn("report_file: %s: no room for a profile that survives its process", path);
         }
         hak_syscall(SYS_close, fd);
     }
     obs_leave();
-    return true;
+    return has_room ? OBS_KEEP_DONE : OBS_KEEP_NO_ROOM;
 }
 
 void obs_keep_modules(uint64_t sites) {
@@ -133,7 +151,7 @@ void obs_keep_modules(uint64_t sites) {
         return;
     }
     seen_sites = sites;
-    if (kept != NULL && kept->pid == (uint32_t)getpid()) {
+    if (kept != NULL && kept_pid == (uint32_t)getpid()) {
         modules_list();
     }
     uint64_t end = clock_ns(CLOCK_MONOTONIC);
@@ -144,16 +162,18 @@ void obs_keep_modules(uint64_t sites) {
 /* The memory stays: threads may sample on. */
 void obs_keep_end(void) {
     obs_file_id_t there = {0};
-    if (kept == NULL || kept->pid != (uint32_t)getpid()) {
+    if (!obs_enter(true)) {
         return;
     }
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, kept_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return;
-    }
-    if (obs_file_find((int)fd, &there) && there.device == kept_file.device &&
+    bool is_own = kept != NULL && kept_pid == (uint32_t)getpid();
+    long fd =
+        is_own ? hak_syscall(SYS_openat, AT_FDCWD, kept_path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd >= 0 && obs_file_find((int)fd, &there) && there.device == kept_file.device &&
         there.inode == kept_file.inode) {
         hak_syscall(SYS_unlinkat, AT_FDCWD, kept_path, 0);
     }
-    hak_syscall(SYS_close, fd);
+    if (fd >= 0) {
+        hak_syscall(SYS_close, fd);
+    }
+    obs_leave();
 }

@@ -107,15 +107,19 @@ static void build_id_take(obs_module_t *module, const char *text, size_t length)
     }
 }
 
+enum { LINE_LEAST = 7 }; /* bytes of three numbers, each with a space, and the end */
+
 /* A line each, whose end becomes that of its path. */
 static void modules_take(obs_copy_t *copy, const char *list, size_t bytes) {
     copy->text = obs_take(bytes + 1);
-    copy->module = obs_take((bytes / 8 + 1) * sizeof *copy->module);
+    size_t most = bytes / LINE_LEAST + 1;
+    copy->module = obs_take(most * sizeof *copy->module);
     if (copy->text == NULL || copy->module == NULL) {
         return;
     }
     memcpy(copy->text, list, bytes);
-    for (char *at = copy->text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+    for (char *at = copy->text, *end; (end = strchr(at, '\n')) != NULL && copy->module_count < most;
+         at = end + 1) {
         obs_module_t module = {0};
         *end = '\0';
         if (number_take(&at, &module.start) && number_take(&at, &module.end) &&

@@ -29,10 +29,10 @@ typedef struct obs_kept {
     hak_profile_store_t store;
 } obs_kept_t;
 
+typedef enum { OBS_KEEP_DONE, OBS_KEEP_NO_ROOM, OBS_KEEP_AGAIN } obs_keep_t;
 /* Of the library. Keeps the profile of this process in a new file, in place of a regular one of the
- * user; nothing where there is none, or no room. false: another thread makes a report; ask again.
- */
-bool obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head));
+ * user; nothing where there is none, or no room. AGAIN: another thread makes a report. */
+obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head));
 /* Lists the modules anew if call sites were added, in a fiftieth of the time at most. */
 void obs_keep_modules(uint64_t sites);
 /* The report comes in its place. */

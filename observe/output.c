@@ -115,20 +115,6 @@ static bool file_prepare(long fd) {
     return hak_syscall(SYS_ftruncate, fd, 0) == 0;
 }
 
-/* Does not wait for a pipe's reader. A new file is ours, whatever owner the file system shows. */
-int obs_file_create(const char *path) {
-    enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);
-    if (fd == -EEXIST) {
-        fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
-        if (fd >= 0 && !file_prepare(fd)) {
-            hak_syscall(SYS_close, fd);
-            fd = -1;
-        }
-    }
-    return fd < 0 ? -1 : (int)fd;
-}
-
 /* The file that was there stays whole for those who have it open. */
 int obs_file_replace(const char *path) {
     enum { FLAGS = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
@@ -143,6 +129,26 @@ int obs_file_replace(const char *path) {
         }
     }
     long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS, 0600);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+/* A regular file is emptied only where no new one may take its place: it may be mapped memory of
+ * another process (kept.h). Does not wait for a pipe's reader. A new file is ours, whatever owner
+ * the file system shows. */
+int obs_file_create(const char *path) {
+    enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS | O_CREAT | O_EXCL, 0600);
+    int fresh = fd == -EEXIST ? obs_file_replace(path) : -1;
+    if (fresh >= 0) {
+        return fresh;
+    }
+    if (fd == -EEXIST) {
+        fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
+        if (fd >= 0 && !file_prepare(fd)) {
+            hak_syscall(SYS_close, fd);
+            fd = -1;
+        }
+    }
     return fd < 0 ? -1 : (int)fd;
 }
 

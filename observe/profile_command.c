@@ -87,7 +87,8 @@ int obs_command_profile(int argc, char **argv) {
     if (is_binary && isatty(STDOUT_FILENO)) {
         return obs_say("pprof's form is no text: give it a file (-o)");
     }
-    if (obs_kept_is(job.target)) {
+    bool is_pid = job.target[strspn(job.target, "0123456789")] == '\0';
+    if (!is_pid && obs_kept_is(job.target)) {
         return job.is_stop ? obs_say("a file cannot be stopped") : command_kept(&order, &job);
     }
     int result = obs_run(&job);

@@ -18,6 +18,7 @@
 
 enum { PROF_PATH_BYTES = 512 };
 
+enum { PROF_LOG2_MOST = 40 };                               /* what the option profile_rate takes */
 static uint64_t prof_sample_log2 = UINT64_MAX;              /* [atomic] as at the start */
 static uint64_t prof_files;                                 /* [atomic] */
 static HAK_LARGE_STATE(4) char prof_names[PROF_PATH_BYTES]; /* of files; [thread] that sets it */
@@ -59,7 +60,7 @@ static int prof_activate(bool is_active) {
     if (is_active) {
         (void)prof_writer();
     }
-    hak_text_uint(&text, is_active ? 1ull << sample_log2() : 0);
+    hak_text_uint(&text, is_active ? 1ull << hak_least(sample_log2(), PROF_LOG2_MOST) : 0);
     hak_conf_result_t result = hak_conf_set("profile_rate", hak_text_string(&text));
     hak_profile_follow(NULL);
     return result == HAK_CONF_DONE && prof_is_active() == is_active ? 0 : EPERM;

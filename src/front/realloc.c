@@ -155,7 +155,8 @@ static HAK_NOINLINE void *resize_other(void *block, uint32_t entry, size_t size)
     if (moved != NULL) {
         if (!hak_tcache_is_empty(tcache)) {
             tcache->given_bytes += usable;
-            tcache->taken_bytes += hak_align_up(size, HAK_UNIT_BYTES);
+            tcache->taken_bytes +=
+                hak_large_usable(moved, hak_pagemap_get(hak_pagemap_base(), moved));
         }
         hak_wanted_serve();
         return moved;

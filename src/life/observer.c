@@ -12,7 +12,8 @@
 enum { OBSERVER_NOW = 2 /* RTLD_NOW */, OBSERVER_PATH_BYTES = 4096 };
 
 /* Its file lies beside ours, two folders above a variant of ours, or where libraries are looked
- * for. NULL: in none of them, or this program cannot load any. */
+ * for. NULL: in none of them, or this program cannot load any. A path of ours that is relative may
+ * lead elsewhere by now. */
 static HAK_COLD void *observer_load(void) {
     static const char *const folders[] = {"", "../../"};
     void *(*open)(const char *, int) =
@@ -20,7 +21,7 @@ static HAK_COLD void *observer_load(void) {
     const char *file = hak_libc_own_file();
     void *handle = NULL;
     HAK_TEXT(path, OBSERVER_PATH_BYTES);
-    const char *slash = strrchr(file, '/');
+    const char *slash = *file == '/' ? strrchr(file, '/') : NULL;
     for (unsigned i = 0; slash != NULL && handle == NULL && i < 2; i++) {
         path.length = 0;
         hak_text_mem(&path, file, (size_t)(slash - file) + 1);

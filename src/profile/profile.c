@@ -132,6 +132,17 @@ void hak_profile_start(void) {
     }
 }
 
+/* In a forked child, where a store in a file is not mapped: its thread goes on inside, and finds an
+ * empty store. */
+static void store_renew(void) {
+    hak_profile_store_t *store = &hak_profile_store;
+    char *fresh = store->head != NULL ? hak_os_map(store->bytes, hak_os_page_bytes()) : NULL;
+    if (fresh != NULL) {
+        (void)hak_os_move(fresh, store->bytes, store->base, store->bytes, false);
+        store->head = NULL;
+    }
+}
+
 /* The child inherits the detour, and samples on. */
 void hak_profile_after_fork(bool is_clean) {
     size_t rate = hak_sample_rate();
@@ -149,7 +160,9 @@ void hak_profile_after_fork(bool is_clean) {
         hak_sample_set_rate(rate);
     } else {
         hak_sample_set_rate(0);
-        if (!hak_lock_holds(HAK_LOCK_PROFILE)) { /* a handler forked: its thread goes on with it */
+        if (hak_lock_holds(HAK_LOCK_PROFILE)) { /* a handler forked: its thread goes on with it */
+            store_renew();
+        } else {
             hak_profile_store_abandon();
         }
     }

@@ -57,6 +57,17 @@ static unsigned lifetime_bucket(uint64_t ns) {
 
 /* --- begin, end ------------------------------------------------------------------------------- */
 
+/* false: it is another process's, of which this is a child that the C library did not fork. */
+static bool store_lock(void) {
+    const hak_profile_store_t *store = &hak_profile_store;
+    hak_lock_acquire(HAK_LOCK_PROFILE);
+    bool is_own = store->head == NULL || store->process_id == hak_os_process_id();
+    if (!is_own) {
+        hak_lock_release(HAK_LOCK_PROFILE);
+    }
+    return is_own;
+}
+
 /* Of the lock, after a change. */
 static void store_leave(void) {
     hak_profile_store_t *store = &hak_profile_store;
@@ -97,7 +108,9 @@ static void store_show(void) {
 
 bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
     hak_profile_store_t *store = &hak_profile_store;
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_lock()) {
+        return false;
+    }
     if (store->base == NULL) {
         store->bytes = hak_align_up(bytes, HAK_UNIT_BYTES);
         store->base = hak_os_map(store->bytes, hak_os_page_bytes());
@@ -114,7 +127,9 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
 }
 
 void hak_profile_store_pause(void) {
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_lock()) {
+        return;
+    }
     hak_profile_store.is_whole = false;
     store_leave();
 }
@@ -131,7 +146,9 @@ static void store_clear(const hak_profile_store_t *store) {
 
 void hak_profile_store_reset(void) {
     hak_profile_store_t *store = &hak_profile_store;
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_lock()) {
+        return;
+    }
     if (store->base != NULL) {
         if (store->head != NULL || !hak_os_purge(store->base, store->bytes)) { /* in a file */
             store_clear(store);
@@ -145,7 +162,9 @@ void hak_profile_store_reset(void) {
 /* Links are offsets, so the store may lie anywhere. */
 size_t hak_profile_store_move(char *to, void *head) {
     hak_profile_store_t *store = &hak_profile_store;
-    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (!store_lock()) {
+        return 0;
+    }
     char *old = store->base;
     size_t bytes = old != NULL ? store->bytes : 0;
     bool is_moved = to != NULL && bytes != 0;
@@ -153,8 +172,8 @@ size_t hak_profile_store_move(char *to, void *head) {
         memcpy(to, old, store->low);
         memcpy(to + store->high, old + store->high, bytes - store->high);
         store->base = hak_profile_region.base = to;
-        store->head = head;
         store->process_id = hak_os_process_id();
+        store->head = head;
     }
     store_leave();
     if (is_moved) {
@@ -360,16 +379,9 @@ static bool store_add(const hak_profile_event_t *event) {
     return true;
 }
 
-/* false: a signal handler interrupted this thread's own section, or the file is another process's,
- * of which this is a child that the C library did not fork; nothing is recorded then. */
+/* false: also where a signal handler interrupted this thread's own section. */
 static bool store_enter(void) {
-    const hak_profile_store_t *store = &hak_profile_store;
-    if (HAK_UNLIKELY(hak_lock_holds(HAK_LOCK_PROFILE) ||
-                     (store->head != NULL && store->process_id != hak_os_process_id()))) {
-        return false;
-    }
-    hak_lock_acquire(HAK_LOCK_PROFILE);
-    return true;
+    return HAK_LIKELY(!hak_lock_holds(HAK_LOCK_PROFILE)) && store_lock();
 }
 
 bool hak_profile_store_add(const hak_profile_event_t *event) {
