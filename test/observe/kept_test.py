@@ -10,6 +10,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from reporting import LIBRARY, SkipTest, run_tests
 
 OBSERVER = sys.argv[1]
 KEPT = b"hakmem profile\n\0"
+LIST = 256 << 10
 WORK = "x = [bytearray(3000 + i) for i in range(4000)]\n"  # some 18 MiB
 CHILD = """import os
 if os.fork() == 0:
@@ -92,6 +94,36 @@ assert os.waitpid(child, 0)[1] == 0
     left(folder, WORK + child + DIE.format(9), "kept")
     status, found = profile_of(folder + "/kept")
     assert status == 0 and 16 << 20 < found["estimate"]["live_bytes"] < 40 << 20 and "notes" not in found, found
+
+
+def test_file_of_a_process_is_neither_emptied_nor_mapped_by_others(folder):
+    """By a program with the same option, at its exit; by a forked child, which may have fewer rights."""
+    others = f"""import os
+os.system("{sys.executable} -S -c 'x = [bytearray(3000) for i in range(4000)]'")
+if os.fork() == 0:
+    os._exit("{folder}/kept" in open("/proc/self/maps").read())
+assert os.wait()[1] == 0
+y = [bytearray(3000 + i) for i in range(9000)]
+"""
+    files, done = left(folder, WORK + others + "os._exit(7)", "kept")
+    assert done.returncode == 7 and json.loads(files["kept"])["exact"]["live_bytes"] > 0, done  # the last one that wrote
+
+
+def test_number_is_a_process_and_lines_may_be_short(folder):
+    left(folder, WORK + DIE.format(9), "kept")
+    with open(folder + "/kept", "r+b") as file:
+        file.seek(144)  # the bytes of both lists of modules, behind the head
+        file.write(struct.pack("<2I", LIST, LIST))
+        for at in (64 << 10, (64 << 10) + LIST):
+            file.seek(at)
+            file.write(b"0 0 0 \n" * (LIST // 7))
+    for form in ("json", "pprof", "heap_v2"):
+        done = subprocess.run([OBSERVER, "profile", folder + "/kept", "--format", form, "-o", folder + "/out"], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode in (0, 1) and "ERROR" not in done.stderr, done
+    os.rename(folder + "/kept", folder + "/2147483647")
+    done = subprocess.run([OBSERVER, "profile", "2147483647"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "no process 2147483647" in done.stderr, done
 
 
 def test_process_with_few_samples_leaves_nothing(folder):
