@@ -9,7 +9,7 @@ set_target_properties(hakmem_tcmalloc PROPERTIES OUTPUT_NAME tcmalloc_minimal SO
 target_compile_definitions(hakmem_tcmalloc PRIVATE _GNU_SOURCE=1)
 target_compile_options(hakmem_tcmalloc PRIVATE -std=c++17 ${HAK_OPTIMIZE} ${HAK_WARNINGS}
   -ffile-prefix-map=${PROJECT_BINARY_DIR}=. -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
-target_link_libraries(hakmem_tcmalloc PRIVATE hakmem)
+target_link_libraries(hakmem_tcmalloc PRIVATE hakmem hakmem_observe) # the second for the heap profiler's files
 target_link_options(hakmem_tcmalloc PRIVATE -Wl,--filter=$<TARGET_SONAME_FILE_NAME:hakmem> -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
   -Wl,--no-undefined -Wl,--version-script=${PROJECT_SOURCE_DIR}/tcmalloc/names.map)
 set_target_properties(hakmem_tcmalloc PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/tcmalloc/names.map)

@@ -4,13 +4,12 @@
 #include "extension.hpp"
 
 #include <hakmem/hakmem.h>
-#include <hakmem/jemalloc.h>
+#include <hakmem/observe.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,45 +38,6 @@ bool is_sampling() {
     return hak_option_get("profile_rate", rate, sizeof rate) == 0 && std::strcmp(rate, "0") != 0;
 }
 
-using write_t = void(int);
-
-#define OBSERVER_OF(major) "libhakmem-observe.so." #major
-#define OBSERVER_AS(major) OBSERVER_OF(major)
-#define OBSERVER OBSERVER_AS(HAK_VERSION_MAJOR)
-
-/* Of the observer's library (hakmem/observe.h), which is loaded at the first call: from beside the
- * allocator's, or where libraries are looked for. nullptr: it is not there, as a line has said. */
-write_t *writer() {
-    static write_t *const found = [] {
-        char path[PATH_BYTES];
-        const char *name = OBSERVER;
-        Dl_info ours;
-        void *library = nullptr;
-        if (dladdr(reinterpret_cast<void *>(hak_version), &ours) != 0) {
-            const char *slash = std::strrchr(ours.dli_fname, '/');
-            std::ptrdiff_t length = slash != nullptr ? slash + 1 - ours.dli_fname : 0;
-            std::snprintf(path, sizeof path, "%.*s%s", static_cast<int>(length), ours.dli_fname,
-                          name);
-            library = dlopen(path, RTLD_NOW);
-        }
-        library = library != nullptr ? library : dlopen(name, RTLD_NOW);
-        void *write = library != nullptr ? dlsym(library, "hak_profile_heap") : nullptr;
-        if (write == nullptr) {
-            std::fprintf(stderr, "hakmem: heap profile: needs %s\n", name);
-        }
-        return reinterpret_cast<write_t *>(write);
-    }();
-    return found;
-}
-
-void write_profile(int fd) {
-    write_t *write = writer();
-    if (write != nullptr) {
-        write(fd);
-    }
-}
-
-/* As long as the library is there. */
 void dump(const char *reason) {
     char path[PATH_BYTES + 16];
     {
@@ -92,12 +52,11 @@ void dump(const char *reason) {
         std::fprintf(stderr, "hakmem: %s: %m (heap profile: %s)\n", path, reason);
         return;
     }
-    write_profile(fd);
+    hak_profile_heap(fd);
     close(fd);
 }
 
 void start(const char *name) {
-    writer(); /* not at exit, where the first file may be written */
     const prefix_guard guard;
     std::snprintf(prefix, sizeof prefix, "%s", name);
     if (!is_sampling()) {
@@ -128,7 +87,7 @@ char *tc_heap_profile() {
     int fd = is_sampling() ? memfd_create("heap", MFD_CLOEXEC) : -1;
     std::size_t bytes = 0, done = 0;
     if (fd >= 0) {
-        write_profile(fd);
+        hak_profile_heap(fd);
         off_t end = lseek(fd, 0, SEEK_END);
         bytes = end > 0 ? static_cast<std::size_t>(end) : 0;
     }

@@ -119,9 +119,9 @@ MUTANTS = [
            "return *hak_harden_canary_at(block, bytes) == hak_harden_canary(block);", "return block != NULL && bytes != 0;",
            "unit_slab_harden", "hardened"),
     # --- api, and the crimes through the library
-    Mutant("body_freed_in_silence", "src/front/free.c",
-           "        hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);", "        free_large(tcache, block, entry);",
-           "crime", "release"),
+    Mutant("large_freed_by_both", "src/large/large.c",
+           "if (HAK_UNLIKELY(!hak_pagemap_take(block, HAK_KIND_LARGE))) {", "if (HAK_UNLIKELY(block == NULL)) {",
+           "unit_large_large"),
     Mutant("posix_memalign_any_alignment", "src/api/family.c",
            "!hak_is_pow2(align) || align % sizeof(void *) != 0", "!hak_is_pow2(align)",
            "api_aligned_hak"),
