@@ -23,7 +23,7 @@ for command in build lib run test fuzz package release clean docs; do
 done
 expect 0 "$hakmem" run --help
 says out "run PROGRAM on hakmem"
-says out "P: balanced, throughput, low-memory, debug, or hardened"
+says out "P: least, less, balanced, more, most, debug, hardened"
 grep -q 'fuzz' "$work/out" && fail "run --help prints more than its part"
 expect 0 "$hakmem" test --full --help
 says out "--soak: only"

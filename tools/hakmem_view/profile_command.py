@@ -222,7 +222,7 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
     if silence and ended.report is not None:
         say(f"{name} named no function of Python: {silence}")
     if ended.report is None:
-        say(f"{name} left no profile ({ended.how()}): one is written when a process on hakmem ends by exit")
+        say(f"{name} left no profile ({ended.how()}): one is there at its exit, or from its 32nd sample on; a smaller --rate samples more")
         return None, ended
     if ended.signal:
         say(f"{name} was {ended.how()}: this is its profile at that moment")
