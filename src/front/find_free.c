@@ -126,7 +126,7 @@ static bool search_foreign_list(search_t *search, void *const *head) {
     return sights == SEARCH_SIGHTS;
 }
 
-/* tcaches of ended threads stay in the registry: each costs a step, too. */
+/* Tcaches of ended threads may be in the registry: each costs a step, too. */
 static bool search_tcache(hak_tcache_t *tcache, void *context) {
     search_t *search = context;
     bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
