@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lab(folder):
-    def run(*words, status=0, timeout=240):
+    def run(*words, status=0, timeout=1200):
         env = {**os.environ, "HAKMEM_LAB_DIR": str(folder), "PYTHONPATH": str(place.ROOT / "tools")}
         done = forked.run(place.ROOT / "tools" / "lab.py", list(words), env, timeout, anew="hakmem_lab")
         assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"

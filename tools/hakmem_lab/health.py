@@ -15,7 +15,7 @@ from typing import Callable, Optional
 from . import arms, machine, micro, peers, place, prepare, records, results, session, stats, summary, traits, wording
 from .apps import Launch
 from .errors import LabError
-from .execute import How, measure
+from .execute import LONG_TIMEOUT, How, measure
 from .model import RowSummary, RunSummary
 from .rows import Row
 
@@ -60,7 +60,7 @@ def _load(row: Row, launch: Launch, right: str, scale: float) -> str:
     steps = (1, MORE, MORE * MORE) if row.id in micro.steady() else (1,)
     before = math.inf
     for step in steps:
-        sample = measure(micro.scaled(row, step * scale), launch)
+        sample = measure(micro.scaled(row, step * scale), launch, How(timeout=LONG_TIMEOUT))
         if sample.failure:
             return sample.failure
         if step == 1 and sample.check != right:
@@ -79,7 +79,7 @@ def profiles(rows: list[Row], scale: float, say: Callable[[str], None]) -> list[
     base = peers.find_base("system")
     reference = arms.resolve([arms.parse(REFERENCE, {})], {})[0].launch(base)
     scales = {profile: min(scale, MOST_WORK.get(profile, scale)) for profile in arms.profile_names()}
-    right = {(row.id, amount): measure(micro.scaled(row, amount), reference).check
+    right = {(row.id, amount): measure(micro.scaled(row, amount), reference, How(timeout=LONG_TIMEOUT)).check
              for row in rows for amount in set(scales.values())}
     problems = []
     for profile, amount in scales.items():
