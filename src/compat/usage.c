@@ -18,7 +18,7 @@ enum {
     USAGE_PARTS = 16,         /* of a slab, by which slabs are counted */
     USAGE_CALLS = 4096,       /* between two walks at least; and */
     USAGE_CALLS_PER_SLAB = 4, /* so many for each slab */
-    USAGE_FULL_EIGHTHS = 7,   /* slabs as full as this on average are left alone */
+    USAGE_FULL_32NDS = 31,    /* slabs as full as this on average are left alone */
     USAGE_STEP = 1 << 16,     /* of hak_slab_rank, from one part to the next */
 };
 
@@ -86,6 +86,7 @@ static void usage_piece(void *context, const hak_range_t *range, const hak_piece
         work->active_bytes += slab_active_bytes(piece);
         of->slabs++;
         of->used += used;
+        of->uncarved += capacity - piece->carved;
         if (used < capacity) {
             of->nonfull++;
             work->part[piece->sc][used * USAGE_PARTS / capacity]++;
@@ -105,7 +106,7 @@ static void usage_superslab(hak_superslab_t *superslab, void *context) {
 static uint32_t source_below(const hak_usage_t *of, const uint32_t part[USAGE_PARTS],
                              uint32_t capacity) {
     uint64_t used = of->used - (of->slabs - of->nonfull) * capacity;
-    if (of->nonfull < 2 || used * 8 >= of->nonfull * capacity * USAGE_FULL_EIGHTHS) {
+    if (of->nonfull < 2 || used * 32 >= of->nonfull * capacity * USAGE_FULL_32NDS) {
         return 0;
     }
     uint64_t room = 0, need = 0; /* above, and below */
@@ -169,6 +170,7 @@ typedef struct refresh {
     usage_work_t usage;
 } refresh_t;
 
+/* Blocks that were never handed out count as in use: they hold no memory that a move could free. */
 static void fill_bin(refresh_t *work, unsigned sc) {
     unsigned bin = hak_bin_of_class(sc);
     const hak_usage_t *of = &work->usage.of[sc];
@@ -176,11 +178,11 @@ static void fill_bin(refresh_t *work, unsigned sc) {
         return;
     }
     uint64_t capacity = hak_sc_info[sc].blocks, regions = hak_bin_regions(bin);
-    uint64_t full = of->slabs - of->nonfull;
+    uint64_t full = of->slabs - of->nonfull, part = of->used + of->uncarved - full * capacity;
     hak_bin_figures_t *figures = &work->figures.bin[bin];
     figures->curslabs += of->slabs;
     figures->nonfull_slabs += of->nonfull;
-    figures->curregs += full * regions + (of->used - full * capacity) * regions / capacity;
+    figures->curregs += full * regions + part * regions / capacity;
 }
 
 static void fill_figures(void *context, hak_snapshot_t *snapshot) {
@@ -229,11 +231,10 @@ static HAK_UNORDERED void use_of_slab(const void *block, uint32_t entry, hak_uti
     unsigned sc = hak_sc_of_entry(entry), bin = hak_bin_of_class(sc);
     uint32_t capacity = hak_sc_info[sc].blocks, free = hak_single_writer_load(&slab->free_count);
     uint32_t carved = hak_single_writer_load(&slab->carved);
-    uint32_t used = hak_slab_entry_is_sampled(entry) ? capacity : carved - hak_least(free, carved);
+    free = hak_slab_entry_is_sampled(entry) ? 0 : hak_least(free, carved);
     out->regions = hak_bin_regions(bin);
     out->bytes = out->regions * hak_bin_bytes(bin);
-    size_t scaled = (used * out->regions + capacity - 1) / capacity;
-    out->free = out->regions - hak_least(scaled, out->regions);
+    out->free = free * out->regions / capacity;
     hak_owner_t *owner = hak_load_relaxed(&slab->owner);
     const hak_slab_t *current = hak_load_relaxed(&owner->current[sc]);
     out->current = current != NULL ? current->base : NULL;

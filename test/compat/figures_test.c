@@ -115,6 +115,20 @@ static unsigned bin_of(size_t bytes) {
     return 39;
 }
 
+/* They hold no memory, and no move of blocks would free any. The program has used none of these
+ * before. */
+static void regions_never_handed_out_are_no_fragmentation(void) {
+    void *first = malloc(3000), *second = malloc(13000);
+    next_epoch();
+    for (unsigned i = bin_of(3072); i <= bin_of(14336); i += bin_of(14336) - bin_of(3072)) {
+        size_t regions = bin_regions(i), used = read_bin(i, "curregs");
+        EXPECT(read_bin(i, "curslabs") != 0);
+        EXPECT(read_bin(i, "curslabs") * regions - used <= 1);
+    }
+    free(first);
+    free(second);
+}
+
 /* As Valkey asks: slab bytes / regions is the size of a bin, and the regions are that bin's. */
 static void a_query_tells_the_slab_of_each_block(void) {
     uint64_t state = 88172645463325252u;
@@ -168,6 +182,7 @@ static void queries_check_their_arguments(void) {
 }
 
 int main(void) {
+    RUN(regions_never_handed_out_are_no_fragmentation);
     RUN(blocks_are_counted_to_the_byte);
     RUN(the_sums_are_in_order);
     RUN(bins_are_those_of_jemalloc);
