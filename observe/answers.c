@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/knobs.h"
 #include "os/syscall_linux.h"
+#include "put.h"
 #include "write.h"
 
 #include <sys/syscall.h>
@@ -67,7 +68,7 @@ void obs_report_head(const hak_sink_t *sink) {
                     image->reader->pid);
     if (image->reader->command[0] != '\0') {
         hak_sink_format(sink, ",\"command\":");
-        hak_sink_quoted(sink, image->reader->command);
+        obs_put_quoted(sink, image->reader->command);
     }
 }
 

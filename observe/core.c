@@ -375,8 +375,7 @@ static bool segment_add(obs_reader_t *reader, const Elf64_Phdr *segment) {
                                      : segment->p_vaddr == reader->vdso ? "[vdso]"
                                                                         : "",
                              .is_code = (segment->p_flags & PF_X) != 0,
-                             .kind =
-                                 mapped != NULL ? HAK_OS_MAPPING_FILE : HAK_OS_MAPPING_ANONYMOUS,
+                             .kind = mapped != NULL ? OBS_MAPPING_FILE : OBS_MAPPING_ANONYMOUS,
                              .is_file = mapped != NULL,
                              .is_zeroed = mapped == NULL && segment->p_filesz == segment->p_memsz};
     mapping.offset += mapped != NULL ? segment->p_vaddr - mapped->start : 0;

@@ -2,6 +2,7 @@
  *
  * Why RSS is as high as it is: causes, the largest in words with advice, and the threads whose
  * caches hold most. docs/schema/explain.schema.json is the schema of the JSON. */
+#include "put.h"
 #include "rss.h"
 #include "write.h"
 
@@ -65,11 +66,11 @@ static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *s
 static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t bytes) {
     uint64_t whole = explain->whole != 0 ? explain->whole : 1;
     if (bytes == 0 || bytes * 2000 >= whole * 199) {
-        hak_text_format(text, "%l", hak_rounded(bytes * 100, whole));
+        hak_text_format(text, "%l", obs_rounded(bytes * 100, whole));
     } else if (bytes * 2000 < whole) {
         hak_text_str(text, "<0.1");
     } else {
-        uint64_t tenths = hak_rounded(bytes * 1000, whole);
+        uint64_t tenths = obs_rounded(bytes * 1000, whole);
         hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
     }
     hak_text_str(text, " %");
@@ -78,7 +79,7 @@ static void put_percent(hak_text_t *text, const explain_t *explain, uint64_t byt
 static void put_part(const explain_t *explain, hak_text_t *text, obs_cause_t cause) {
     uint64_t bytes = explain->rss.bytes[cause];
     const struct obs_cause_class *most = &explain->rss.most[cause];
-    hak_text_format(text, "%b (", bytes);
+    hak_text_format(text, "%s (", OBS_SIZE(bytes));
     put_percent(text, explain, bytes);
     hak_text_format(text, "), is %s", causes[cause].title);
     if (most->bytes > bytes / 2 && most->block_bytes != 0) {
@@ -93,19 +94,19 @@ static const char anonymous_name[] =
     "PYTHONMALLOC=malloc)";
 
 static void put_others(const obs_rss_t *rss, hak_text_t *text) {
-    static const char *const names[HAK_OS_MAPPING_KINDS] = {
-        [HAK_OS_MAPPING_FILE] = "files, such as programs and libraries",
-        [HAK_OS_MAPPING_SHARED] = "memory shared between processes",
-        [HAK_OS_MAPPING_STACK] = "the stack of the first thread",
-        [HAK_OS_MAPPING_BREAK] = "the brk heap",
-        [HAK_OS_MAPPING_ANONYMOUS] = anonymous_name,
+    static const char *const names[OBS_MAPPING_KINDS] = {
+        [OBS_MAPPING_FILE] = "files, such as programs and libraries",
+        [OBS_MAPPING_SHARED] = "memory shared between processes",
+        [OBS_MAPPING_STACK] = "the stack of the first thread",
+        [OBS_MAPPING_BREAK] = "the brk heap",
+        [OBS_MAPPING_ANONYMOUS] = anonymous_name,
     };
     unsigned most = 0;
-    for (unsigned kind = 1; kind < HAK_OS_MAPPING_KINDS; kind++) {
+    for (unsigned kind = 1; kind < OBS_MAPPING_KINDS; kind++) {
         most = rss->other[kind] > rss->other[most] ? kind : most;
     }
     if (rss->other[most] != 0) {
-        hak_text_format(text, ", most of it %s, %b", names[most], rss->other[most]);
+        hak_text_format(text, ", most of it %s, %s", names[most], OBS_SIZE(rss->other[most]));
     }
 }
 
@@ -119,13 +120,13 @@ static void put_returnable(const obs_rss_t *rss, hak_text_t *text, obs_cause_t c
         hak_text_str(text, " malloc_trim(0) returns it at once.");
         return;
     }
-    hak_text_format(text, " Of these %b", bytes);
+    hak_text_format(text, " Of these %s", OBS_SIZE(bytes));
     if (returnable != 0) {
         hak_text_format(text,
-                        " %b are OS pages without a block in use, which malloc_trim(0) returns at "
+                        " %s are OS pages without a block in use, which malloc_trim(0) returns at "
                         "once, and a lower retain_idle as time passes; the rest goes only when "
                         "its neighbours are freed.",
-                        returnable);
+                        OBS_SIZE(returnable));
     } else {
         hak_text_str(text, " malloc_trim(0) returns nothing: every OS page has a block in use, and "
                            "goes only when that is freed.");
@@ -148,9 +149,9 @@ static obs_cause_t put_first(const explain_t *explain, hak_text_t *text) {
 }
 
 static void put_sentences(const explain_t *explain, hak_text_t *text) {
-    hak_text_format(text, "%s %b. The largest part, ",
+    hak_text_format(text, "%s %s. The largest part, ",
                     explain->rss.rss_bytes != 0 ? "RSS is" : "Known to be resident are",
-                    explain->whole);
+                    OBS_SIZE(explain->whole));
     obs_cause_t first = put_first(explain, text);
     hak_text_str(text, ".");
     put_returnable(&explain->rss, text, first);
@@ -196,8 +197,9 @@ static void put_keep(hak_text_t *text, hak_strategy_t strategy) {
 }
 
 static void put_price(hak_text_t *text, const hak_price_t *price) {
-    hak_text_format(text, "%b/s taken again, %b/s as the price of what is held",
-                    hak_learner_rate(price->taken), hak_learner_rate(price->held));
+    hak_text_format(text, "%s/s taken again, %s/s as the price of what is held",
+                    OBS_SIZE(hak_learner_rate(price->taken)),
+                    OBS_SIZE(hak_learner_rate(price->held)));
 }
 
 static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_learner_view_t *view) {
@@ -289,12 +291,12 @@ void obs_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
         obs_cause_t cause = explain->order[i];
         uint64_t bytes = explain->rss.bytes[cause];
         text.length = 0;
-        hak_text_format(&text, "%s: %b, ", causes[cause].name, bytes);
+        hak_text_format(&text, "%s: %s, ", causes[cause].name, OBS_SIZE(bytes));
         put_percent(&text, explain, bytes);
         hak_text_format(&text, ": %s", causes[cause].title);
         uint64_t returnable = explain->rss.returnable[cause];
         if (returnable != OBS_UNKNOWN && returnable != 0) {
-            hak_text_format(&text, "; malloc_trim(0) returns %b", returnable);
+            hak_text_format(&text, "; malloc_trim(0) returns %s", OBS_SIZE(returnable));
         }
         hak_sink_format(sink, "hakmem: %m\n", text.data, text.length);
     }

@@ -4,6 +4,7 @@
 #include "profile.h"
 
 #include "profile/chance.h"
+#include "put.h"
 
 enum { LEAKS_SITES = 50, LEAKS_FRAMES = 12 };
 
@@ -30,9 +31,9 @@ static void leaks_frame(const hak_sink_t *sink, const obs_copy_t *copy, unsigned
 
 static void leaks_site(const hak_sink_t *sink, const obs_copy_t *copy,
                        const hak_profile_site_t *site) {
-    hak_sink_format(sink, "  %b +- %b in %l objects, from %l samples\n",
-                    hak_chance_whole(site->in_use.bytes),
-                    hak_chance_whole(hak_chance_root(site->variance)),
+    hak_sink_format(sink, "  %s +- %s in %l objects, from %l samples\n",
+                    OBS_SIZE(hak_chance_whole(site->in_use.bytes)),
+                    OBS_SIZE(hak_chance_whole(obs_square_root(site->variance))),
                     hak_chance_whole(site->in_use.objects), site->in_use.samples);
     for (uint32_t i = 0; i < site->depth && i < LEAKS_FRAMES; i++) {
         leaks_frame(sink, copy, i, site->stack[i]);
@@ -55,10 +56,11 @@ static hak_profile_site_t *leaks_next(const obs_copy_t *copy, const hak_profile_
 
 void obs_write_leaks(const hak_sink_t *sink, const obs_copy_t *copy) {
     const hak_profile_store_t *store = &copy->store;
-    hak_sink_format(
-        sink, "hakmem: leaks: %b +- %b are still allocated, from %l samples (one in %b)\n",
-        hak_chance_whole(store->live_bytes), hak_chance_whole(hak_chance_root(store->variance)),
-        store->live, (uint64_t)store->rate);
+    hak_sink_format(sink,
+                    "hakmem: leaks: %s +- %s are still allocated, from %l samples (one in %s)\n",
+                    OBS_SIZE(hak_chance_whole(store->live_bytes)),
+                    OBS_SIZE(hak_chance_whole(obs_square_root(store->variance))), store->live,
+                    OBS_SIZE(store->rate));
     const hak_profile_site_t *site = NULL;
     for (unsigned i = 0; i < LEAKS_SITES && (site = leaks_next(copy, site)) != NULL; i++) {
         leaks_site(sink, copy, site);

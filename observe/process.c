@@ -7,7 +7,6 @@
 #include "base/bits.h"
 #include "base/fmt.h"
 #include "memory.h"
-#include "os/optional.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,6 +200,27 @@ static char *field_skip(char *at) {
     return at + strspn(at, " ");
 }
 
+/* By the path of its line, or "". */
+static obs_mapping_kind_t mapping_kind(const char *path, bool is_shared) {
+    static const struct {
+        const char *start;
+        obs_mapping_kind_t kind;
+    } rows[] = {
+        {"[heap]", OBS_MAPPING_BREAK},       {"[stack", OBS_MAPPING_STACK},
+        {"[anon_shmem", OBS_MAPPING_SHARED}, {"[anon", OBS_MAPPING_ANONYMOUS},
+        {"/dev/shm/", OBS_MAPPING_SHARED},   {"/memfd:", OBS_MAPPING_SHARED},
+        {"/SYSV", OBS_MAPPING_SHARED},       {"/dev/zero", OBS_MAPPING_SHARED},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
+            return rows[i].kind;
+        }
+    }
+    return path[0] != '\0' ? OBS_MAPPING_FILE
+           : is_shared     ? OBS_MAPPING_SHARED
+                           : OBS_MAPPING_ANONYMOUS;
+}
+
 /* start-end rwxp offset device inode path */
 static bool mapping_parse(char *line, obs_mapping_t *mapping) {
     const char *at = line;
@@ -215,7 +235,7 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
     uint64_t offset = hak_parse_hex(&at);
     char *path = field_skip(field_skip(field_skip(rest)));
     bool is_shared = rights[3] == 's';
-    hak_os_mapping_kind_t kind = hak_os_kind_of_mapping(path, is_shared);
+    obs_mapping_kind_t kind = mapping_kind(path, is_shared);
     bool is_private = !is_shared && (path[0] == '\0' || path[0] == '[');
     *mapping =
         (obs_mapping_t){.start = start,
@@ -224,7 +244,7 @@ static bool mapping_parse(char *line, obs_mapping_t *mapping) {
                         .path = path,
                         .kind = kind,
                         .is_code = rights[2] == 'x',
-                        .is_file = kind == HAK_OS_MAPPING_FILE && strncmp(path, "/dev/", 5) != 0,
+                        .is_file = kind == OBS_MAPPING_FILE && strncmp(path, "/dev/", 5) != 0,
                         .is_zeroed = is_private && strncmp(path, "[v", 2) != 0};
     return true;
 }

@@ -4,8 +4,8 @@
 #include "profile.h"
 
 #include "base/bits.h"
-#include "os/optional.h"
 #include "profile/chance.h"
+#include "put.h"
 
 enum { JSON_THREADS = 8 };
 
@@ -127,7 +127,7 @@ static void json_modules(const hak_sink_t *sink, const obs_copy_t *copy) {
         hak_sink_format(sink, "%s{\"start\":\"%x\",\"end\":\"%x\",\"offset\":\"%x\",\"path\":",
                         i == 0 ? "\n" : ",\n", (uint64_t)module->start, (uint64_t)module->end,
                         (uint64_t)module->offset);
-        hak_sink_quoted(sink, copy->text + module->path);
+        obs_put_quoted(sink, copy->text + module->path);
         hak_sink_format(sink, ",\"build_id\":\"");
         for (uint32_t j = 0; j < module->build_id_bytes; j++) {
             hak_sink_format(sink, "%c%c", digits[module->build_id[j] >> 4],
@@ -143,7 +143,7 @@ static void json_head(const hak_sink_t *sink, const obs_copy_t *copy) {
     hak_sink_format(sink,
                     "{\"profile\":1,\"version\":\"%s\",\"pid\":%u,\"program\":", copy->version,
                     copy->pid);
-    hak_sink_quoted(sink, copy->program);
+    obs_put_quoted(sink, copy->program);
     hak_sink_format(sink,
                     ",\n\"time_ns\":%l,\"started_ns\":%l,\"is_on\":%s,\"is_whole\":%s,"
                     "\"rate\":%z",
@@ -161,7 +161,7 @@ static void json_totals(const hak_sink_t *sink, const obs_copy_t *copy) {
                     copy->live_bytes);
     hak_sink_format(sink, ",\"estimate\":{\"live_bytes\":%l,\"sigma_bytes\":%l}",
                     hak_chance_whole(store->live_bytes),
-                    hak_chance_whole(hak_chance_root(store->variance)));
+                    hak_chance_whole(obs_square_root(store->variance)));
     hak_sink_format(sink,
                     ",\n\"samples\":{\"live\":%l,\"taken\":%l,\"dropped\":%l,\"sites\":%l,"
                     "\"sites_dropped\":%l,\"own_bytes\":%z}",

@@ -6,18 +6,27 @@
 #ifndef OBS_READER_H
 #define OBS_READER_H
 
-#include "os/optional.h"
+#include "base/words.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { OBS_COMMAND_BYTES = 16 }; /* of a process's name */
 
+typedef enum obs_mapping_kind {
+    OBS_MAPPING_FILE,
+    OBS_MAPPING_SHARED, /* shared between processes */
+    OBS_MAPPING_STACK,  /* of the first thread; other stacks are anonymous */
+    OBS_MAPPING_BREAK,  /* the data segment, which brk extends */
+    OBS_MAPPING_ANONYMOUS,
+    OBS_MAPPING_KINDS
+} obs_mapping_kind_t;
+
 typedef struct obs_mapping {
     uint64_t start, end, offset; /* the last: in its file */
     uint64_t resident_bytes;     /* as the kernel tells; of a core file, as it has */
     const char *path;            /* or what the kernel names it; empty: no name */
-    hak_os_mapping_kind_t kind;
+    obs_mapping_kind_t kind;
     bool is_code;   /* may be executed */
     bool is_file;   /* has a name of a file */
     bool is_zeroed; /* where nothing is resident, nor swapped out, it reads as zero */

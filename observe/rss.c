@@ -210,7 +210,7 @@ static void look_at_others(rss_work_t *work) {
     }
     out->is_told = reader->knows_rss && out->rss_bytes != 0;
     if (out->is_told) {
-        for (unsigned kind = 0; kind < HAK_OS_MAPPING_KINDS; kind++) {
+        for (unsigned kind = 0; kind < OBS_MAPPING_KINDS; kind++) {
             out->bytes[OBS_CAUSE_others] += out->other[kind];
         }
         if (out->is_looked_at) {

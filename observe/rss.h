@@ -24,11 +24,11 @@ typedef struct obs_rss {
         unsigned block_bytes; /* the size with most of the cause; 0: above 64 KiB */
         uint64_t bytes;       /* in that size; 0: the cause has no sizes */
     } most[OBS_CAUSE_COUNT];
-    uint64_t other[HAK_OS_MAPPING_KINDS]; /* parts of `others` */
-    const char *doubt;                    /* why figures may be wrong; NULL: no reason */
-    bool is_listed;                       /* there was memory for the list of our ranges */
-    bool is_looked_at;                    /* the kernel told which of our pages are resident */
-    bool is_told;                         /* and of each mapping how much: others are measured */
+    uint64_t other[OBS_MAPPING_KINDS]; /* parts of `others` */
+    const char *doubt;                 /* why figures may be wrong; NULL: no reason */
+    bool is_listed;                    /* there was memory for the list of our ranges */
+    bool is_looked_at;                 /* the kernel told which of our pages are resident */
+    bool is_told;                      /* and of each mapping how much: others are measured */
 } obs_rss_t;
 
 void obs_rss_measure(obs_rss_t *rss, const hak_snapshot_t *snapshot);

@@ -2,6 +2,7 @@
  *
  * The short report at exit: five lines. The last is the largest cause of RSS, and what lowers it.
  */
+#include "put.h"
 #include "write.h"
 
 void obs_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
@@ -14,20 +15,22 @@ void obs_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
         hak_sink_format(sink, "hakmem: " OBS_FORCED_NOTE "\n");
     }
     hak_sink_format(sink,
-                    "hakmem: the program holds %b: %b in small blocks, %b in large and huge ones\n",
-                    s->live_bytes + large, s->live_bytes, large);
+                    "hakmem: the program holds %s: %s in small blocks, %s in large and huge ones\n",
+                    OBS_SIZE(s->live_bytes + large), OBS_SIZE(s->live_bytes), OBS_SIZE(large));
     hak_sink_format(sink,
-                    "hakmem: %b are free: %b in caches of threads, %b in slabs, %b kept for "
+                    "hakmem: %s are free: %s in caches of threads, %s in slabs, %s kept for "
                     "reuse\n",
-                    caches + slabs + kept, caches, slabs, kept);
+                    OBS_SIZE(caches + slabs + kept), OBS_SIZE(caches), OBS_SIZE(slabs),
+                    OBS_SIZE(kept));
     if (rss == 0) {
-        hak_sink_format(sink, "hakmem: RSS is not known; the allocator's tables take %b\n",
-                        s->meta_bytes);
+        hak_sink_format(sink, "hakmem: RSS is not known; the allocator's tables take %s\n",
+                        OBS_SIZE(s->meta_bytes));
     } else {
         hak_sink_format(sink,
-                        "hakmem: RSS is %b, %b at its peak, memory of others than the allocator "
-                        "included; the allocator's tables take %b\n",
-                        rss, obs_process_peak(obs_current->reader), s->meta_bytes);
+                        "hakmem: RSS is %s, %s at its peak, memory of others than the allocator "
+                        "included; the allocator's tables take %s\n",
+                        OBS_SIZE(rss), OBS_SIZE(obs_process_peak(obs_current->reader)),
+                        OBS_SIZE(s->meta_bytes));
     }
     obs_write_cause(sink, s);
 }

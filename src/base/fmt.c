@@ -54,32 +54,6 @@ void hak_text_hex(hak_text_t *text, uint64_t value) {
     text_number(text, value, 16);
 }
 
-/* Rounds as `hakmem-run view` does. */
-uint64_t hak_rounded(uint64_t value, uint64_t unit) {
-    uint64_t whole = value / unit, twice = value % unit * 2;
-    return whole + (twice > unit || (twice == unit && whole % 2 != 0));
-}
-
-static void text_size(hak_text_t *text, uint64_t bytes) {
-    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    enum { LAST = sizeof names / sizeof *names - 1 };
-    unsigned power = 0;
-    while (power < LAST && bytes * 2 >= 1999ull << 10 * power) {
-        power++;
-    }
-    uint64_t unit = 1ull << 10 * power;
-    if (power == 0 || bytes * 20 >= unit * 1999) {
-        hak_text_format(text, "%l", hak_rounded(bytes, unit));
-    } else if (bytes * 200 >= unit * 1999) {
-        uint64_t tenths = hak_rounded(bytes * 10, unit);
-        hak_text_format(text, "%l.%l", tenths / 10, tenths % 10);
-    } else {
-        uint64_t parts = hak_rounded(bytes * 100, unit);
-        hak_text_format(text, "%l.%l%l", parts / 100, parts / 10 % 10, parts % 10);
-    }
-    hak_text_format(text, " %s", names[power]);
-}
-
 HAK_COLD void hak_text_format_list(hak_text_t *text, const char *format, va_list args) {
     for (const char *f = format; *f != '\0'; f++) {
         if (*f != '%') {
@@ -102,9 +76,6 @@ HAK_COLD void hak_text_format_list(hak_text_t *text, const char *format, va_list
         case 'z': /* size_t has 64 bits: base/config.h */
         case 'l':
             hak_text_uint(text, va_arg(args, uint64_t));
-            break;
-        case 'b':
-            text_size(text, va_arg(args, uint64_t));
             break;
         case 'x':
             hak_text_hex(text, va_arg(args, uint64_t));
@@ -137,23 +108,6 @@ void hak_sink_format(const hak_sink_t *sink, const char *format, ...) {
     va_start(args, format);
     hak_text_format_list(&text, format, args);
     va_end(args);
-    hak_text_flush(&text);
-}
-
-void hak_sink_quoted(const hak_sink_t *sink, const char *s) {
-    static const char digits[] = "0123456789abcdef";
-    HAK_TEXT(text, HAK_LINE_TEXT);
-    text.sink = sink;
-    hak_text_str(&text, "\"");
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-            hak_text_format(&text, "\\u00%c%c", digits[c >> 4], digits[c & 15]);
-        } else {
-            hak_text_mem(&text, s, 1);
-        }
-    }
-    hak_text_str(&text, "\"");
     hak_text_flush(&text);
 }
 

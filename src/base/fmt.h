@@ -40,9 +40,8 @@ void hak_text_str(hak_text_t *text, const char *s);
 void hak_text_mem(hak_text_t *text, const char *s, size_t length);
 void hak_text_uint(hak_text_t *text, uint64_t value);
 void hak_text_hex(hak_text_t *text, uint64_t value);
-/* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %b (uint64_t: a size with three
- * significant digits and its unit) %m (const char *, size_t: so many characters) %x (uint64_t, with
- * 0x) %p %c %%. */
+/* Understands %s %u (unsigned) %z (size_t) %l (uint64_t) %m (const char *, size_t: so
+ * many characters) %x (uint64_t, with 0x) %p %c %%. */
 void hak_text_format(hak_text_t *text, const char *format, ...);
 /* Sends all of it to its sink. */
 void hak_text_flush(hak_text_t *text);
@@ -50,11 +49,7 @@ void hak_text_format_list(hak_text_t *text, const char *format, va_list args);
 
 /* As hak_text_format, of any length. */
 void hak_sink_format(const hak_sink_t *sink, const char *format, ...);
-/* A JSON string with its quotes, of any length. Bytes above 0x7e count as Latin-1. */
-void hak_sink_quoted(const hak_sink_t *sink, const char *s);
 
-/* value / unit to the nearest, halves to the even one. */
-uint64_t hak_rounded(uint64_t value, uint64_t unit);
 /* Whether the text is that word. */
 HAK_INLINE bool hak_is_word(const char *word, const char *s, size_t length) {
     return strlen(word) == length && memcmp(word, s, length) == 0;

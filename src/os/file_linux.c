@@ -136,11 +136,9 @@ static void maps_line(char *line, void *context) {
     at = field_skip(at);
     size_t rights = strcspn(at, " ");
     mapping.is_code = rights > 2 && at[2] == 'x';
-    bool is_shared = rights > 3 && at[3] == 's';
     at = field_skip(at);
     mapping.offset = hak_parse_hex(&at);
     mapping.path = field_skip(field_skip(field_skip(at)));
-    mapping.kind = hak_os_kind_of_mapping(mapping.path, is_shared);
     reader->visit(&mapping, reader->context);
 }
 

@@ -7,8 +7,6 @@
 
 #include "os/os.h"
 
-#include <string.h>
-
 /* --- control groups --------------------------------------------------------------------------- */
 /* CPU time left by control groups when hak_os_memory_limit opened their files, in CPUs, rounded up;
  * HAK_OS_NO_QUOTA: no bound is known. */
@@ -157,39 +155,8 @@ bool hak_os_read_lines(const char *path, char *buffer, size_t capacity, hak_os_l
                        void *context);
 
 /* --- mappings of the process ------------------------------------------------------------------ */
-typedef enum hak_os_mapping_kind {
-    HAK_OS_MAPPING_FILE,
-    HAK_OS_MAPPING_SHARED, /* shared between processes */
-    HAK_OS_MAPPING_STACK,  /* of the first thread; other stacks are anonymous */
-    HAK_OS_MAPPING_BREAK,  /* the data segment, which brk extends */
-    HAK_OS_MAPPING_ANONYMOUS,
-    HAK_OS_MAPPING_KINDS
-} hak_os_mapping_kind_t;
-
-/* By the path of its line in the file of mappings, or "". */
-HAK_INLINE hak_os_mapping_kind_t hak_os_kind_of_mapping(const char *path, bool is_shared) {
-    static const struct {
-        const char *start;
-        hak_os_mapping_kind_t kind;
-    } rows[] = {
-        {"[heap]", HAK_OS_MAPPING_BREAK},       {"[stack", HAK_OS_MAPPING_STACK},
-        {"[anon_shmem", HAK_OS_MAPPING_SHARED}, {"[anon", HAK_OS_MAPPING_ANONYMOUS},
-        {"/dev/shm/", HAK_OS_MAPPING_SHARED},   {"/memfd:", HAK_OS_MAPPING_SHARED},
-        {"/SYSV", HAK_OS_MAPPING_SHARED},       {"/dev/zero", HAK_OS_MAPPING_SHARED},
-    };
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0) {
-            return rows[i].kind;
-        }
-    }
-    return path[0] != '\0' ? HAK_OS_MAPPING_FILE
-           : is_shared     ? HAK_OS_MAPPING_SHARED
-                           : HAK_OS_MAPPING_ANONYMOUS;
-}
-
 typedef struct hak_os_mapping {
     uintptr_t start, end, offset;
-    hak_os_mapping_kind_t kind;
     bool is_code;
     const char *path;
 } hak_os_mapping_t;

@@ -50,16 +50,6 @@ bool hak_chance_hits(size_t rate, size_t bytes, uint64_t random) {
     return at < hak_chance_of((double)bytes / (double)rate);
 }
 
-/* Newton's method from above: no step falls below the root. */
-double hak_chance_root(double x) {
-    double root = x > 1 ? x : 1, next = (root + x / root) / 2;
-    while (next < root) {
-        root = next;
-        next = (root + x / root) / 2;
-    }
-    return x > 0 ? root : 0;
-}
-
 uint64_t hak_chance_whole(double x) {
     return x >= 18446744073709549568.0 ? UINT64_MAX : x > 0 ? (uint64_t)(x + 0.5) : 0;
 }

@@ -13,8 +13,6 @@ double hak_chance_of(double x);
 int64_t hak_chance_gap(size_t rate, uint64_t random);
 /* Whether a request of `bytes` is sampled, by a number uniform in 64 bits. */
 bool hak_chance_hits(size_t rate, size_t bytes, uint64_t random);
-/* The square root of x >= 0. */
-double hak_chance_root(double x);
 /* x >= 0 to the nearest whole number; UINT64_MAX if it is larger. */
 uint64_t hak_chance_whole(double x);
 /* A number uniform in 64 bits, in any thread, also in the middle of another's call. */

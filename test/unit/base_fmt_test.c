@@ -62,26 +62,6 @@ UNIT_TEST(sink_gets_what_is_formatted) {
     text_expect("1 of two, 3");
 }
 
-UNIT_TEST(sink_quoted_is_a_string_of_json) {
-    const hak_sink_t sink = {.put = put_text, .context = &text};
-    text_begin(sizeof buffer);
-    hak_sink_quoted(&sink, "a\"b\\c\n\x80");
-    text_expect("\"a\\u0022b\\u005cc\\u000a\\u0080\"");
-}
-
-UNIT_TEST(sink_quoted_text_of_any_length_arrives_whole) {
-    static char longer[2 * HAK_LINE_TEXT], out[6 * sizeof longer + 2];
-    hak_text_t all;
-    const hak_sink_t sink = {.put = put_text, .context = &all};
-    for (char c = 'a'; c != 0; c = c == 'a' ? '\n' : 0) {
-        memset(longer, c, sizeof longer - 1);
-        all = (hak_text_t){.data = out, .capacity = sizeof out};
-        hak_sink_quoted(&sink, longer);
-        assert_int_equal(all.length, (sizeof longer - 1) * (c == 'a' ? 1 : 6) + 2);
-        assert_int_equal(out[all.length - 1], '"');
-    }
-}
-
 UNIT_TEST(parse_size_good_text_gives_value) {
     static const struct {
         const char *text;

@@ -34,21 +34,15 @@ static void look(const char *text) {
     hak_os_fault_files(NULL);
 }
 
-UNIT_TEST(mappings_have_a_kind) {
+UNIT_TEST(mappings_have_bounds_and_rights) {
     static const char text[] = "10000-12000 r-xp 00003000 08:01 11    /bin/one two\n"
                                "20000-21000 rw-p 00000000 00:00 0\n"
                                "30000-31000 rw-p 00000000 00:00 0   [heap]\n"
                                "40000-41000 rw-s 00000000 00:01 5   /dev/shm/x\n"
                                "7fffa000-7fffb000 rw-p 00000000 00:00 0   [stack]\n"
                                "7fffc000-7fffd000 r-xp 00000000 00:00 0   [vdso]\n";
-    static const hak_os_mapping_kind_t kinds[] = {HAK_OS_MAPPING_FILE,  HAK_OS_MAPPING_ANONYMOUS,
-                                                  HAK_OS_MAPPING_BREAK, HAK_OS_MAPPING_SHARED,
-                                                  HAK_OS_MAPPING_STACK, HAK_OS_MAPPING_FILE};
     look(text);
     assert_int_equal(seen_count, 6);
-    for (unsigned i = 0; i < 6; i++) {
-        UNIT_EXPECT(seen[i].kind == kinds[i], "%u", i);
-    }
     assert_int_equal(seen[0].start, 0x10000);
     assert_int_equal(seen[0].end, 0x12000);
     assert_int_equal(seen[0].offset, 0x3000);

@@ -36,4 +36,13 @@ static inline uint64_t live(void) {
     return state.live;
 }
 
+/* The square root, by Newton's method from above. */
+static inline double root_of(double x) {
+    double root = x > 1 ? x : 1, next = (root + x / root) / 2;
+    for (; next < root; next = (root + x / root) / 2) {
+        root = next;
+    }
+    return root;
+}
+
 #endif

@@ -59,7 +59,7 @@ static void check_load(const load_t *load) {
         hak_sample_set_rate(load->rate);
         double live_bytes = load_begin(load, &rng);
         double found = hak_profile_store.live_bytes;
-        double sigma = hak_chance_root(hak_profile_store.variance);
+        double sigma = root_of(hak_profile_store.variance);
         double error = found - live_bytes;
         sum += found;
         expected += live_bytes;
@@ -67,7 +67,7 @@ static void check_load(const load_t *load) {
         load_end(load);
     }
     /* A mean's error goes with the root of the number of runs: 1 % of 200, 2 % of a quarter. */
-    double bound = 0.01 * hak_chance_root((double)RUNS / (double)runs);
+    double bound = 0.01 * root_of((double)RUNS / (double)runs);
     UNIT_EXPECT(sum > expected * (1 - bound) && sum < expected * (1 + bound), "%s: %g for %g",
                 load->name, sum, expected);
     UNIT_EXPECT(within * 100 >= runs * 92 && within * 100 <= runs * 99, "%s: %u of %u", load->name,
