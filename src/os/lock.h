@@ -33,9 +33,8 @@ typedef enum hak_lock_rank {
 
 /* --- what each lock costs ----------------------------------------------------------------------
  *
- * In builds with HAK_CONTENTION, for `./hakmem lab contention`; nothing in others. At the end of
- * the process each lock that was taken prints a line, owners with a number each:
- *   hakmem: lock SPAN 0: taken N, refused N, held N ns, waited N ns */
+ * In builds with HAK_CONTENTION, for `./hakmem lab contention`; nothing in others.
+ * bench/contention.c prints it at the end of the process. */
 typedef struct hak_contention {
     uint64_t taken;   /* [its lock] */
     uint64_t held;    /* [its lock] ticks from taken to released */
