@@ -329,6 +329,16 @@ static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
     return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
 }
 
+/* The sums over all classes. */
+static void sum_events(hak_snapshot_t *snapshot) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+#define SUM_BIN(name, text) snapshot->events.name += snapshot->sc[sc].bin.name;
+#define SUM_CLASS(name, text) snapshot->events.name += snapshot->sc[sc].owner.name;
+        HAK_BIN_COUNTERS(SUM_BIN)
+        HAK_CLASS_COUNTERS(SUM_CLASS)
+    }
+}
+
 void obs_collect(hak_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
     memset(snapshot, 0, sizeof *snapshot);
@@ -341,6 +351,7 @@ void obs_collect(hak_snapshot_t *snapshot) {
     snapshot->hole_bytes = obs_root_number(image, HAK_DOOR_ROOT_purged_bytes, 8);
     snapshot->meta_bytes = obs_root_number(image, HAK_DOOR_ROOT_meta_bytes, 8);
     hak_stat_sum(snapshot);
+    sum_events(snapshot);
     snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
     snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
     visit_caches(image, snapshot, list_cache);

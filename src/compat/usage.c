@@ -5,6 +5,7 @@
 
 #include "compat/usage.h"
 #include "base/bits.h"
+#include "base/counters.h"
 #include "front/fast.h"
 #include "large/large.h"
 #include "os/lock.h"
@@ -203,8 +204,9 @@ static void fill_figures(void *context, hak_snapshot_t *snapshot) {
     to->tcache_bytes = snapshot->cached_bytes;
     to->pactive = to->active / page;
     to->pdirty = dirty / page;
-    to->purge_calls = snapshot->process.purge_calls;
-    to->purged_pages = snapshot->process.purge_units * (HAK_UNIT_BYTES / page);
+    to->purge_calls = hak_load_relaxed(&hak_counters.purge_calls);
+    uint64_t purged_units = hak_load_relaxed(&hak_counters.purge_units);
+    to->purged_pages = purged_units * (HAK_UNIT_BYTES / page);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         fill_bin(work, sc);
     }

@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merges the counters of all layers into one snapshot. Each superslab is read in one step, so its
+ * Merges the figures of all layers into one snapshot. Each superslab is read in one step, so its
  * parts add up to the whole; blocks held by threads and owners are read before. While other threads
  * work, superslabs are not all of one moment. */
-#include "base/knobs.h"
-#include "front/budget.h"
 #include "front/left.h"
 #include "large/large.h"
 #include "os/os.h"
-#include "profile/profile.h"
 #include "slab/remote.h"
 #include "stat/inventory.h"
 #include "stat/stat.h"
 
 #include <string.h>
 
-/* Adds counters of one kind, each with one writer, to a sum of that kind. */
-#define COLLECT_ADD(name, text) to->name += hak_single_writer_load(&from->name);
-
-/* That of sampled blocks is no thread's. */
 static void collect_owner(hak_owner_t *owner, void *context) {
     hak_snapshot_t *snapshot = context;
-    snapshot->owner_count += owner != hak_load_relaxed(&hak_owner_apart);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_counters_t *from = &owner->counters[sc];
-        hak_class_counters_t *to = &snapshot->sc[sc].owner;
-        HAK_CLASS_COUNTERS(COLLECT_ADD)
-    }
+    (void)owner;
+    snapshot->owner_count++;
 }
 
 static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view, unsigned sc,
@@ -43,15 +32,9 @@ static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_snapshot_t *snapshot = context;
     hak_tcache_view_t view;
     hak_tcache_look(tcache, &view);
-    const hak_thread_counters_t *from = &tcache->counters;
-    hak_tcache_counters_t *to = &snapshot->events;
-    HAK_THREAD_COUNTERS(COLLECT_ADD)
     snapshot->tcache_count += view.first_entry != 0;
     snapshot->thread_count += tcache->is_attached && !hak_tcache_is_second(tcache);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
-        hak_bin_counters_t *to = &snapshot->sc[sc].bin;
-        HAK_BIN_COUNTERS(COLLECT_ADD)
         collect_bin(&snapshot->sc[sc], &view, sc, hak_tcache_is_left(tcache));
     }
     return true;
@@ -97,22 +80,7 @@ static void collect_superslab(hak_superslab_t *superslab, void *context) {
     work.snapshot->unused_dirty_bytes += (size_t)hak_popcount(free & ~clean) * HAK_UNIT_BYTES;
 }
 
-/* --- process ---------------------------------------------------------------------------------- */
-
-static void collect_process(hak_snapshot_t *snapshot) {
-    const hak_process_counters_t *from = &hak_counters;
-    hak_process_counters_t *to = &snapshot->process;
-    hak_profile_state_t profile;
-    hak_profile_look(&profile);
-    snapshot->profile_rate_bytes = profile.rate;
-    HAK_PROCESS_COUNTERS(COLLECT_ADD)
-    uint64_t freed = to->guard_free; /* read after the other */
-    snapshot->guard_bytes = hak_excess(to->guard_sample, freed) * hak_os_page_bytes();
-    snapshot->cache_bytes = hak_budget_drawn_bytes();
-    snapshot->cache_budget_bytes = hak_budget_bytes();
-    snapshot->memory_limit_bytes = hak_load_relaxed(&hak_knobs.limit_bytes);
-    snapshot->memory_is_tight = hak_load_relaxed(&hak_knobs.is_tight);
-}
+/* --- all -------------------------------------------------------------------------------------- */
 
 void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_span_stats_t span;
@@ -120,14 +88,12 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     memset(snapshot, 0, sizeof *snapshot);
     hak_tcache_visit(collect_tcache, snapshot);
     hak_owner_visit(collect_owner, snapshot);
-    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
-    if (apart != NULL) {
-        collect_owner(apart, snapshot);
-    }
     hak_span_visit(collect_superslab, snapshot);
     hak_span_stats(&span);
     hak_large_stats(&large);
-    collect_process(snapshot);
+    uint64_t sampled = hak_load_relaxed(&hak_counters.guard_sample);
+    uint64_t freed = hak_load_relaxed(&hak_counters.guard_free); /* read after the other */
+    snapshot->guard_bytes = hak_excess(sampled, freed) * hak_os_page_bytes();
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         snapshot->sc[sc].lost += hak_load_relaxed(&hak_tcache_lost[sc]);
     }

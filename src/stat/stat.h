@@ -50,7 +50,8 @@
     X(large_count, large, large_blocks, "large blocks")                                            \
     X(huge_count, huge, huge_blocks, "huge blocks")
 
-/* Bounds, and the bounded figures: name, text. */
+/* Bounds, and the bounded figures: name, text. Of a snapshot only the observer fills them, as the
+ * counters. */
 #define HAK_STAT_LIMITS(X)                                                                         \
     X(cache_bytes, "growth of the bins of all threads")                                            \
     X(cache_budget_bytes, "bound of the growth of the bins of all threads")                        \
@@ -91,8 +92,8 @@ typedef struct hak_tcache_counters {
 typedef struct hak_snapshot {
     HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)
     HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
-    HAK_STAT_LIMITS(HAK_STAT_FIELD)
-    hak_tcache_counters_t events; /* sums of all classes and threads */
+    HAK_STAT_LIMITS(HAK_STAT_FIELD) /* the observer's, as the next two and those of classes */
+    hak_tcache_counters_t events;   /* sums of all classes and threads */
     hak_process_counters_t process;
     hak_class_stats_t sc[HAK_SC_COUNT];
 } hak_snapshot_t;

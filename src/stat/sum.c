@@ -23,10 +23,6 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     snapshot->slab_tail_bytes +=
         stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
     snapshot->slab_count += stats->slabs;
-#define SUM_BIN(name, text) snapshot->events.name += stats->bin.name;
-#define SUM_CLASS(name, text) snapshot->events.name += stats->owner.name;
-    HAK_BIN_COUNTERS(SUM_BIN)
-    HAK_CLASS_COUNTERS(SUM_CLASS)
 }
 
 void hak_stat_sum(hak_snapshot_t *snapshot) {

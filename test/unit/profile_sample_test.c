@@ -2,7 +2,6 @@
  *
  * Which requests are sampled, where their blocks lie, and how they are freed. */
 #include "slab/remote.h"
-#include "stat/stat.h"
 #include "unit/fatal.h"
 #include "unit/profile.h"
 
@@ -186,9 +185,8 @@ SAMPLE_TEST(labels_tell_sites_apart) {
 }
 
 static uint64_t refills_of(unsigned sc) {
-    static hak_snapshot_t snapshot;
-    hak_stat_collect(&snapshot);
-    return snapshot.sc[sc].owner.refill_carve + snapshot.sc[sc].owner.refill_list;
+    const hak_class_counters_t *counters = &hak_sample_owner.counters[sc];
+    return counters->refill_carve + counters->refill_list;
 }
 
 SAMPLE_TEST(refills_of_sampled_blocks_are_counted) {

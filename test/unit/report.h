@@ -5,8 +5,10 @@
 #define HAK_TEST_UNIT_REPORT_H
 
 #include "base/bits.h"
+#include "base/knobs.h"
 #include "double/os_fault.h"
 #include "figures.h"
+#include "front/budget.h"
 #include "front/fast.h"
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
@@ -14,6 +16,7 @@
 #include "observe.h"
 #include "os/optional.h"
 #include "os/os.h"
+#include "profile/profile.h"
 #include "slab/sizeclass.h"
 #include "stat/stat.h"
 #include "unit/unit.h"
@@ -25,6 +28,55 @@ UNIT_AROUND(report_begin) {
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
     return hak_os_huge_is_default() && hak_os_page_bytes() == 4096;
+}
+
+/* Adds counters of one kind to a sum of that kind. */
+#define REPORT_ADD(name, text) to->name += hak_single_writer_load(&from->name);
+
+static inline void report_collect_owner(hak_owner_t *owner, void *snapshot) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_class_counters_t *from = &owner->counters[sc];
+        hak_class_counters_t *to = &((hak_snapshot_t *)snapshot)->sc[sc].owner;
+        HAK_CLASS_COUNTERS(REPORT_ADD)
+    }
+}
+
+static inline bool report_collect_tcache(hak_tcache_t *tcache, void *snapshot) {
+    const hak_thread_counters_t *from = &tcache->counters;
+    hak_tcache_counters_t *to = &((hak_snapshot_t *)snapshot)->events;
+    HAK_THREAD_COUNTERS(REPORT_ADD)
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
+        hak_bin_counters_t *to = &((hak_snapshot_t *)snapshot)->sc[sc].bin;
+        HAK_BIN_COUNTERS(REPORT_ADD)
+    }
+    return true;
+}
+
+/* The snapshot with what the observer alone fills, read from inside. */
+static inline void report_collect(hak_snapshot_t *snapshot) {
+    const hak_process_counters_t *from = &hak_counters;
+    hak_process_counters_t *to = &snapshot->process;
+    hak_stat_collect(snapshot);
+    HAK_PROCESS_COUNTERS(REPORT_ADD)
+    hak_tcache_visit(report_collect_tcache, snapshot);
+    hak_owner_visit(report_collect_owner, snapshot);
+    if (hak_owner_apart != NULL) {
+        report_collect_owner(hak_owner_apart, snapshot);
+    }
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+#define REPORT_SUM_BIN(name, text) snapshot->events.name += snapshot->sc[sc].bin.name;
+#define REPORT_SUM_CLASS(name, text) snapshot->events.name += snapshot->sc[sc].owner.name;
+        HAK_BIN_COUNTERS(REPORT_SUM_BIN)
+        HAK_CLASS_COUNTERS(REPORT_SUM_CLASS)
+    }
+    snapshot->cache_bytes = hak_budget_drawn_bytes();
+    snapshot->cache_budget_bytes = hak_budget_bytes();
+    snapshot->memory_limit_bytes = hak_knobs.limit_bytes;
+    snapshot->memory_is_tight = hak_knobs.is_tight;
+    hak_profile_state_t profile;
+    hak_profile_look(&profile);
+    snapshot->profile_rate_bytes = profile.rate;
 }
 
 static struct report_text {

@@ -12,14 +12,14 @@ static hak_snapshot_t before, after;
 UNIT_AROUND(events_begin) {
     hak_free(hak_malloc(1));
     hak_malloc_trim(0);
-    hak_stat_collect(&before);
+    report_collect(&before);
     return 0;
 }
 
 #define EVENTS_TEST(name) UNIT_TEST_WITH(name, events_begin, NULL)
 
 /* Since the test began. */
-#define EVENTS(group, name) (hak_stat_collect(&after), after.group.name - before.group.name)
+#define EVENTS(group, name) (report_collect(&after), after.group.name - before.group.name)
 
 EVENTS_TEST(refills_are_counted_in_their_class) {
     void *block = hak_malloc(SIZE_64 - 7);

@@ -72,7 +72,7 @@ static void expect_exact(void) {
     uint64_t held[HAK_SC_COUNT + 1], live = 0;
     hak_audit_t audit;
     count_held(held);
-    hak_stat_collect(&shot);
+    report_collect(&shot);
     assert_true(hak_audit_walk(&audit));
     uint64_t cached = 0, blocks = 0;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
@@ -169,7 +169,7 @@ UNIT_TEST(every_byte_of_threads_at_rest_is_accounted_for) {
 /* What the thread's own caches hold counts as in use. */
 static void collect_at_rest(void) {
     hak_collect_thread();
-    hak_stat_collect(&shot);
+    report_collect(&shot);
 }
 
 UNIT_TEST(blocks_large_and_huge_are_counted_exactly) {

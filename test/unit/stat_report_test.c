@@ -77,7 +77,7 @@ UNIT_TEST(totals_are_those_of_the_snapshot) {
 UNIT_TEST(observer_says_every_figure_of_the_snapshot) {
     hak_snapshot_t s;
     some_load();
-    hak_stat_collect(&s);
+    report_collect(&s);
     const char *text = report_take(OBS_STATS);
 #define EXPECT_TOTAL(name, value) assert_int_equal(text_figure(text, name), value);
 #define EXPECT_EVENT(name, text_) EXPECT_TOTAL(#name, s.events.name)
