@@ -4,7 +4,6 @@
 #include "base/counters.h"
 #include "front/event.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 enum {
     CLEAR_PART = 8,       /* cheaper by this part of the price, */
@@ -135,19 +134,4 @@ HAK_COLD size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look
 
 void hak_learner_reset(void) {
     hak_learners[HAK_LEARNER_UNITS].step_ns = hak_learners[HAK_LEARNER_HUGE].step_ns = 0;
-}
-
-void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view) {
-    const learner_t *learner = &hak_learners[pool];
-    *view = (hak_learner_view_t){.strategy = HAK_STRATEGY_STANDARD};
-    hak_lock_acquire(HAK_LOCK_LEARNER);
-    if (learner->step_ns != 0) {
-        *view = learner->view;
-        view->age_ms = hak_excess(hak_os_now_ns(), learner->since_ns) / 1000000;
-        view->is_locked = view->is_locked && view->age_ms < HAK_LEARNER_LOCK_MS;
-    }
-    hak_lock_release(HAK_LOCK_LEARNER);
-    view->mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
-    view->acts = view->mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight);
-    view->cheapest = cheapest(view);
 }

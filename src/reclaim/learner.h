@@ -67,7 +67,8 @@ HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
     return sum_kib * 1024 / HAK_LEARNER_FADE * 10;
 }
 
-/* What the learner says. */
+/* What the learner says: the observer fills the mode, what follows from it, the age and the
+ * cheapest. */
 typedef struct hak_learner_view {
     hak_learn_t mode;        /* off: no more is known */
     bool acts;               /* else the standard decides: counterfactual, or near a limit */
@@ -77,7 +78,6 @@ typedef struct hak_learner_view {
     bool is_locked;  /* the forecast failed: the standard decides for a while */
     hak_price_t price[HAK_STRATEGIES], real;
 } hak_learner_view_t;
-void hak_learner_look_at(hak_learner_pool_t pool, hak_learner_view_t *view);
 
 /* A pool with one keep time. Its line is what is in use and unused. */
 typedef struct ghost {

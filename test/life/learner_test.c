@@ -6,8 +6,8 @@
  * reclaim/ have one thread and no real events.
  * Arguments: forks (default 16), threads (default 4).
  */
+#include "double/learner_view.h"
 #include "double/os_fault.h"
-#include "reclaim/learner.h"
 #include "thread/block.h"
 
 enum { BLOCKS = 60, BLOCK_BYTES = 700000, THREADS_MAX = 16, STEP_MS = 10 };
@@ -16,9 +16,7 @@ enum { HIGH_STEPS = 30, LOW_STEPS = 80, SWINGS_MOST = 60 };
 static size_t fork_count, thread_count;
 
 static hak_learner_view_t view(void) {
-    hak_learner_view_t found;
-    hak_learner_look_at(HAK_LEARNER_UNITS, &found);
-    return found;
+    return learner_view(HAK_LEARNER_UNITS);
 }
 
 /* Slow paths tick: events look at the clock. */

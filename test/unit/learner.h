@@ -7,9 +7,9 @@
 
 #include "base/counters.h"
 #include "base/knobs.h"
+#include "double/learner_view.h"
 #include "double/os_fault.h"
 #include "front/event.h"
-#include "reclaim/learner.h"
 #include "unit/unit.h"
 
 #include <math.h>
@@ -134,12 +134,6 @@ static inline void program_tick(program_t *program, size_t in_use) {
     } else {
         pool->most = pool->held;
     }
-}
-
-static inline hak_learner_view_t learner_view(hak_learner_pool_t pool) {
-    hak_learner_view_t view;
-    hak_learner_look_at(pool, &view);
-    return view;
 }
 
 static inline hak_learner_view_t program_view(void) {
