@@ -9,10 +9,6 @@
 
 /* Arranges the thread exit hook; part of process start. */
 void hak_life_thread_init(void);
-/* Between these two calls the thread has no tcache and gets none: it allocates from the fallback
- * tcache. The second takes the result of the first. */
-uintptr_t hak_life_detour_begin(void);
-void hak_life_detour_end(uintptr_t tcache);
 /* An event: starts the scavenger, if the option wants one and none runs. */
 void hak_life_scavenge(hak_tcache_t *tcache);
 /* In the child of a fork. */

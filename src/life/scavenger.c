@@ -19,8 +19,11 @@
 #include "front/event.h"
 #include "front/fast.h"
 #include "life/life.h"
-#include "life/thread.h"
+#include "os/libc.h"
 #include "os/os.h"
+
+#include <errno.h>
+#include <pthread.h>
 
 enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* a step; the clock is coarse */
 
@@ -31,8 +34,20 @@ static bool scavenger_is_wanted(void) {
     return hak_load_relaxed(&hak_knobs.scavenger) && hak_budget_has_threads();
 }
 
+/* From now on the thread has no tcache and gets none: the fallback tcache serves it. */
+static uintptr_t detour_begin(void) {
+    uintptr_t tcache = hak_tcache_offset;
+    hak_life_self.has_exited = true;
+    hak_tcache_offset = 0;
+    return tcache;
+}
+
 static HAK_COLD void *scavenger_main(void *unused) {
-    hak_life_thread_begin();
+    uintptr_t tcache = detour_begin(); /* for good: it would count as the program's */
+    if (tcache != 0) {
+        hak_tcache_detach((hak_tcache_t *)(tcache + hak_pagemap_base()));
+    }
+    pthread_setname_np(pthread_self(), "hakmem");
     pthread_detach(pthread_self());
     do {
         while (scavenger_is_wanted()) {
@@ -45,11 +60,29 @@ static HAK_COLD void *scavenger_main(void *unused) {
     return unused;
 }
 
+/* With all signals blocked: none is for it. */
+static bool scavenger_start(void) {
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = pthread_create;
+    pthread_t thread;
+    int saved = errno;
+    uint64_t before = hak_os_block_signals();
+    hak_store_relaxed(&scavenger_signals, before);
+    uintptr_t tcache = detour_begin();
+    HAK_OPAQUE(create); /* NULL in a program that can have no threads: os/libc.h */
+    bool is_done = create != NULL && create(&thread, NULL, scavenger_main, NULL) == 0;
+    hak_tcache_offset = tcache;
+    hak_life_self.has_exited = false;
+    hak_os_restore_signals(before);
+    errno = saved;
+    return is_done;
+}
+
+/* Inside an allocation by the caller's own tcache the C library is up, and the fallback tcache is
+ * not in use. */
 void hak_life_scavenge(hak_tcache_t *tcache) {
-    if (hak_load_relaxed(&hak_knobs.scavenger) && hak_life_may_start(tcache) &&
-        hak_load_relaxed(&scavenger_is_there) == 0 &&
-        hak_swap_relaxed(&scavenger_is_there, 1) == 0 &&
-        !hak_life_thread_create(scavenger_main, &scavenger_signals)) {
+    if (hak_load_relaxed(&hak_knobs.scavenger) && tcache == hak_tcache_self(hak_pagemap_base()) &&
+        tcache->is_refilling && hak_load_relaxed(&scavenger_is_there) == 0 &&
+        hak_swap_relaxed(&scavenger_is_there, 1) == 0 && !scavenger_start()) {
         hak_warn("scavenger: no thread could be started; memory goes back as the program runs");
     }
 }

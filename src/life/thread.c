@@ -3,15 +3,14 @@
  * A thread gets its tcache on its first slow path and detaches it in its thread-specific
  * destructor. Later allocations, of other destructors and of the C library, use the fallback
  * tcache; frees need no tcache. */
-#include "life/thread.h"
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "front/flush.h"
 #include "life/life.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 enum { END_OWNERS = 64 }; /* visited at the end of the process */
 
@@ -47,18 +46,6 @@ __attribute__((destructor(101))) static void process_end(void) {
     }
 }
 
-uintptr_t hak_life_detour_begin(void) {
-    uintptr_t tcache = hak_tcache_offset;
-    hak_life_self.has_exited = true;
-    hak_tcache_offset = 0;
-    return tcache;
-}
-
-void hak_life_detour_end(uintptr_t tcache) {
-    hak_tcache_offset = tcache;
-    hak_life_self.has_exited = false;
-}
-
 hak_tcache_t *hak_life_thread_start(void) {
     hak_life_process_start();
     if (hak_load_relaxed(&hak_knobs.force_libc) || hak_life_self.has_exited) {
@@ -76,31 +63,4 @@ hak_tcache_t *hak_life_thread_start(void) {
     }
     errno = saved;
     return tcache;
-}
-
-/* --- our own thread --------------------------------------------------------------------------- */
-
-bool hak_life_may_start(const hak_tcache_t *tcache) {
-    return tcache == hak_tcache_self(hak_pagemap_base()) && tcache->is_refilling;
-}
-
-bool hak_life_thread_create(void *(*run)(void *), uint64_t *signals) {
-    pthread_t thread;
-    int saved = errno;
-    uint64_t before = hak_os_block_signals();
-    hak_store_relaxed(signals, before);
-    uintptr_t tcache = hak_life_detour_begin();
-    bool is_done = has_exit_key && pthread_create(&thread, NULL, run, NULL) == 0;
-    hak_life_detour_end(tcache);
-    hak_os_restore_signals(before);
-    errno = saved;
-    return is_done;
-}
-
-void hak_life_thread_begin(void) {
-    uintptr_t tcache = hak_life_detour_begin(); /* for good: it would count as the program's */
-    if (tcache != 0) {
-        hak_tcache_detach((hak_tcache_t *)(tcache + hak_pagemap_base()));
-    }
-    pthread_setname_np(pthread_self(), "hakmem");
 }
