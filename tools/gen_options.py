@@ -14,6 +14,7 @@ OPTION = re.compile(r'^HAK_OPTION\(\s*(\w+),\s*(\w+)(?:\(([^)]*)\))?,([^,]*),([^
                     r'(\w+),\s*(?:\w+|-),((?:\s*"[^"]*")+)\s*\)', re.M)
 PRESET = re.compile(r'^HAK_PRESET\(\s*"([^"]*)",((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\s*\)', re.M)
 THEIRS = re.compile(r'^HAK_THEIRS\("([^"]*)", (\w+), "([^"]*)", "([^"]*)", "([^"]*)"\)', re.M)
+POINTS = re.compile(r"HAK_CONF_POINTS = (\d+)")
 DECAY = re.compile(r'^HAK_THEIRS_DECAY\((-?\w+), "([^"]*)", "([^"]*)"\)', re.M)
 TYPES = {"BOOL": "switch", "COUNT": "number", "PERCENT": "percent", "BYTES": "size", "CHOICE": "choice", "TEXT": "text"}
 CHANGE = {"OWN": "at start", "START": "at start", "LIVE": "any time; hardened: at start", "ALWAYS": "any time"}
@@ -107,6 +108,15 @@ def values(kind, names, numbers):
     return shown(initial, kind), f"{shown(least, kind)} to {shown(most, kind)}"
 
 
+def words(points):
+    """What stands in a list of options beside those of the table."""
+    names = ("name", "type", "default", "valid", "change", "text")
+    return [dict(zip(names, row)) for row in (
+        ("memory", "choice", "`balanced`", ", ".join(f"`{name}`" for name in points), "at start",
+         "memory against time: stands for the options of the profile of that name; what comes later in the list counts"),
+        ("help", "word", "empty", "none", "at start", "print all options and profiles on standard error"))]
+
+
 def document():
     """The same as data: what `hakmem options` and the generated pages of the manual read."""
     options = []
@@ -118,6 +128,8 @@ def document():
             sys.exit(f"gen_options: the text of {name} has {len(joined(text))} characters; at most {MOST_TEXT}")
     profiles = [{"name": name, "options": joined(options_of), "text": joined(text)}
                 for name, options_of, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET")]
+    points = int(POINTS.search((ROOT / "src/conf/table.h").read_text())[1])
+    options += words([one["name"] for one in profiles[:points]])
     path = "src/conf/theirs.def"
     theirs = [dict(zip(("name", "rule", "ours", "otherwise", "note"), row)) for row in rows(path, THEIRS, "HAK_THEIRS")]
     decay = [{"most": None if most == "INT64_MAX" else int(most), "ours": ours, "note": note}

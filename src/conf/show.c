@@ -47,12 +47,6 @@ static void show_put_valid(hak_text_t *text, const hak_conf_option_t *option) {
     }
 }
 
-static const char *show_source(const hak_conf_option_t *option) {
-    size_t i = (size_t)(option - hak_conf_options);
-    return hak_conf_value(option) == hak_conf_state.value[i] ? hak_conf_state.source[i]
-                                                             : "the program";
-}
-
 /* --- complaints ------------------------------------------------------------------------------- */
 
 enum {
@@ -92,8 +86,10 @@ static unsigned show_common(const char *name, const char *word, size_t length) {
 static const char *show_nearest(const char *word, size_t length) {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
-    for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
-        const char *name = hak_conf_options[i].name;
+    for (unsigned i = 0; i < HAK_CONF_OPTIONS + 2; i++) { /* and two words beside the table */
+        const char *name = i < HAK_CONF_OPTIONS    ? hak_conf_options[i].name
+                           : i == HAK_CONF_OPTIONS ? "memory"
+                                                   : "help";
         size_t common = show_common(name, word, length);
         size_t edits = strlen(name) + 3 * length - 4 * common;
         if (3 * common > 2 * length && edits < least) {
@@ -158,6 +154,9 @@ static void show_option(hak_text_t *text, const hak_conf_option_t *option, uint6
 }
 
 void hak_conf_print_help(void) {
+    hak_warn(
+        "memory:balanced  (least, less, balanced, more, most)  memory against time: stands for "
+        "the options of the profile of that name\nhakmem: help  prints these lines");
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
         HAK_TEXT(text, HAK_LINE_TEXT - 1);
@@ -179,7 +178,8 @@ void hak_conf_print_values(void) {
         const hak_conf_option_t *option = &hak_conf_options[i];
         HAK_TEXT(text, HAK_LINE_TEXT - 1);
         show_option(&text, option, hak_conf_value(option));
-        hak_text_format(&text, "  from %s", show_source(option));
+        bool is_kept = hak_conf_value(option) == hak_conf_state.value[i];
+        hak_text_format(&text, "  from %s", is_kept ? hak_conf_state.source[i] : "the program");
         hak_print_line(&text);
     }
 }

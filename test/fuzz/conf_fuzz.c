@@ -221,7 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool is_shown = expected[option_named("show")].number != 0;
     FUZZ_EXPECT(is_read == !(is_strict && mistakes != 0));
     values_compare();
-    unsigned lines = mistakes + !is_read + (wants_help ? TABLE_OPTIONS + TABLE_PRESETS : 0) +
+    unsigned lines = mistakes + !is_read + (wants_help ? 2 + TABLE_OPTIONS + TABLE_PRESETS : 0) +
                      (is_shown ? TABLE_OPTIONS + 1 : 0);
     FUZZ_EXPECT(!is_shown || capture_is_full() || strstr(said, profile_line()) != NULL);
     FUZZ_EXPECT(!is_one_line_each || newlines(said) == lines || capture_is_full());

@@ -31,6 +31,31 @@ for command in stats top explain map profile ps lab; do
     expect 0 "$hakmem" $command --help
     says out "$command"
 done
+for command in stats top explain map profile ps; do
+    expect 0 "$hakmem" $command -h
+    says out "$command"
+done
+# What stands in a list of options beside the table is in the list, too.
+expect 0 "$hakmem" options memory help
+says out "  memory  balanced  least, less, balanced, more, most; at start"
+says out "  help    -         no value; at start"
+expect 0 "$hakmem" options
+says out "  memory "
+for pair in memry:memory hepl:help; do
+    expect 2 "$hakmem" options "${pair%:*}"
+    says err "there is no option '${pair%:*}'; did you mean ${pair#*:}?"
+done
+# Every option of `profile` is in its help, and those that choose rows are in the text of all commands.
+expect 0 python3 -S "$HAKMEM_SOURCE/tools/view.py" profile --help
+options=$(grep -oE '^  --[a-z0-9-]+' "$work/out")
+expect 0 "$hakmem" profile --help
+for option in $options --by --focus --ignore --hide "PID|CORE|FILE.json"; do
+    says out "$option"
+done
+expect 0 "$hakmem" help
+for option in --by --focus --ignore --hide --list --suppressions FILE; do
+    says out "$option"
+done
 version=$(sed -n 's/^#define HAK_VERSION_[A-Z]* //p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h" | paste -sd .)
 expect 0 "$hakmem" --version
 prints "hakmem $version"

@@ -19,6 +19,9 @@ CONF_TEST(unknown_names_are_answered_with_the_nearest_one) {
         {"bins", "unknown option 'bins'; did you mean bin_"},
         {"scavanger:1", "unknown option 'scavanger'; did you mean scavenger? "},
         {"sow", "unknown option 'sow'; did you mean show? "},
+        {"memry:least", "unknown option 'memry'; did you mean memory? "},
+        {"mem:less", "unknown option 'mem'; did you mean memory? "},
+        {"hepl", "unknown option 'hepl'; did you mean help? "},
         {":7", "unknown option ''; 'help' lists all\n"},
         {"+++", "unknown option '+++'; 'help' lists all\n"}};
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
@@ -121,7 +124,9 @@ CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys) {
 CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     setenv("HAKMEM_OPTIONS", "help", 1);
     const char *said = conf_said_by(hak_conf_read);
-    assert_int_equal(unit_line_count(said), TABLE_OPTIONS + TABLE_PRESETS);
+    assert_int_equal(unit_line_count(said), 2 + TABLE_OPTIONS + TABLE_PRESETS);
+    assert_non_null(strstr(said, "hakmem: memory:balanced  (least, less, balanced, more, most)  "));
+    assert_non_null(strstr(said, "hakmem: help  "));
     for (size_t i = 0; i < TABLE_OPTIONS; i++) {
         assert_non_null(strstr(said, table_options[i].name));
     }

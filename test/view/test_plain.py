@@ -35,6 +35,12 @@ def test_text_of_the_observer_is_printed_and_what_is_missing_said_in_one_line(pr
     assert "the Python package typer" in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["stats", "explain"])
+def test_what_is_missing_is_not_said_before_an_error(program, verb):
+    done = plain(verb, program("nothing").pid, status=2)
+    assert done.stdout == "" and done.stderr.count("\n") == 1 and "does not run on hakmem" in done.stderr, done
+
+
 def test_documents_are_passed_on_without_a_word(program):
     one = program()
     done = plain("explain", "--json", one.pid)

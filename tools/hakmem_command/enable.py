@@ -103,7 +103,7 @@ def _text(given: argparse.Namespace, name: str) -> str:
     known = {one.name for one in options}
     for key in table.parse(given.options):
         if key not in known:
-            raise ViewError(f"enable: there is no option '{process.plain(key)}'; `{installed.NAME} options` lists all")
+            raise ViewError(f"enable: there is no option '{process.plain(key)}'{table.hint(key, known)}")
     if given.profile and given.profile not in {one.name for one in profiles}:
         raise ViewError(f"enable: there is no profile '{process.plain(given.profile)}'; there are: "
                         + " ".join(one.name for one in profiles))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import os
 import shutil
@@ -98,7 +97,7 @@ def _wrapped(text: str, indent: int, width: int) -> list[str]:
 
 def _entry(one: Option, width: int, wide: int) -> list[str]:
     default = one.default.strip("`")
-    facts = one.valid.replace("`", "") if one.type != "switch" else "0 or 1"
+    facts = {"switch": "0 or 1", "word": "no value"}.get(one.type, one.valid.replace("`", ""))
     head = f"  {one.name:<{wide}}  {default if default != 'empty' else '-':<9} {facts}; {one.change}"
     return [*(textwrap.wrap(head, width, subsequent_indent=" " * (wide + 14)) if len(head) > width else [head]),
             *_wrapped(one.text.replace("`", ""), 6, width)]
@@ -135,9 +134,7 @@ def _chosen(names: list[str], options: list[Option]) -> list[Option]:
     known = {one.name: one for one in options}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; `{installed.NAME} options` lists all"
-            raise ViewError(f"options: there is no option '{name}'{hint}")
+            raise ViewError(f"options: there is no option '{name}'{table.hint(name, known)}")
     return [known[name] for name in names] or options
 
 

@@ -2,20 +2,22 @@
 """The options and profiles of this version, in groups. An installed tree has them in options.json."""
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sys
 from dataclasses import dataclass
-from typing import Optional
+from typing import Iterable, Optional
 
 from hakmem_view import installed
 
 GROUPS = (  # title, names (a pattern), examples; an option that fits none is in the last group
+    ("Memory against time", r"memory", ("memory:less", "less memory for more calls of the kernel: one knob in place of the options below",)),
     ("Unused memory", r"retain_.*|huge_.*|learn|scavenger|cgroup|thp.*",
      ("retain_min:8m,retain_percent:10", "keep at most 8 MiB, or 10 % of what is in use", "scavenger:1",
       "return memory also while the program does nothing")),
     ("Caches of threads", r"bin_.*|cache", ("cache:1m", "less room in the caches of many threads",)),
-    ("Reports and control", r"report.*|control|only|show|observable",
+    ("Reports and control", r"report.*|control|only|show|observable|help",
      ("report:explain,report_file:/tmp/%e.%p", "why RSS is what it is, at exit, into a file for each process",
       "report:exit,only:/100m",
       "five lines at exit, of processes that used 100 MiB or more")),
@@ -77,6 +79,12 @@ class Decay:
 def of_jemalloc() -> tuple[list[Theirs], list[Decay]]:
     found = _document()
     return [Theirs(**one) for one in found["jemalloc"]], [Decay(**one) for one in found["decay"]]
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What to say behind a name that no option has."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else f"; `{installed.NAME} options` lists all"
 
 
 def grouped(options: list[Option]) -> list[tuple[str, list[Option], list[tuple[str, str]]]]:

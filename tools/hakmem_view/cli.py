@@ -16,6 +16,7 @@ from .errors import ViewError
 from .model import Explain, Map, Stats, parse, read
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
+                  context_settings={"help_option_names": ["-h", "--help"]},
                   help="Looks into a running process that uses hakmem, or into its core file.")
 OWN: list[str] = []  # the user's program: what stands behind "--"
 

@@ -114,11 +114,7 @@ def _run(words: list[str], missing: str) -> None:
         return
     command, option, target = _words(words)
     if command != "ps":
-        where = observer.find(target)
-        if missing and not option:
-            print(f"hakmem: as hakmem-observe prints it: tables and bars need the Python package {missing}; `{NAME} top PID` makes "
-                  "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
-        pass_on(where, command, option)
+        pass_on(observer.find(target), command, option)
         return
     listed = observer.all_processes()
     if option:
@@ -134,6 +130,10 @@ def main(missing: str) -> NoReturn:
             return profile_plain.run(sys.argv[2:])
         _run(sys.argv[1:], missing)
         profile_plain.add_to_explain(sys.argv[1:])
+        if missing and sys.argv[1:2] in (["stats"], ["explain"]) and "--json" not in sys.argv and "--metrics" not in sys.argv:
+            sys.stdout.flush()
+            print(f"hakmem: as hakmem-observe prints it: tables and bars need the Python package {missing}; `{NAME} top PID` makes "
+                  "an environment with it, once (about a minute, 60 MB from the network)", file=sys.stderr)
         return 0
 
     end(run)

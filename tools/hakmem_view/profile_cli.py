@@ -39,8 +39,8 @@ def _rate(text: str) -> int:
 
 
 def profile(  # noqa: PLR0913 - words of the command line
-        targets: Optional[list[str]] = typer.Argument(None, metavar="PID|CORE", help="the process, a core file, or "
-                                                      "profiles written by --json, the oldest first"),
+        targets: Optional[list[str]] = typer.Argument(None, metavar="PID|CORE|FILE.json", help="the process, a core file, or "
+                                                      "profiles written by --json, the oldest first; or -- PROGRAM ARGS..."),
         rate: str = typer.Option("", "--rate", metavar="BYTES", help="mean bytes between two samples; 512k"),
         seconds: Optional[float] = typer.Option(None, "--seconds", min=0, max=86400, help="how long to sample; 10"),
         diff: str = typer.Option("", "--diff", metavar="OLD.json", help="what has grown since then"),

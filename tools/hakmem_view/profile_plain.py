@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     found = Parser(prog="hakmem profile", allow_abbrev=False, usage="hakmem profile [OPTIONS] PID|CORE|FILE.json... | -- PROGRAM",
                    description="Who holds the memory: sites by bytes in use.")
-    found.add_argument("targets", nargs="*", help=argparse.SUPPRESS)
+    found.add_argument("targets", nargs="*", metavar="PID|CORE|FILE.json", help="a process, a core file, or profiles written by --json, the oldest first")
     found.add_argument("--rate", type=rate_of, default=0, metavar="BYTES", help="mean bytes between two samples; 512k")
     found.add_argument("--seconds", type=float, help="how long to sample; 10")
     found.add_argument("--rows", type=int, default=profile_report.MOST, help="rows that are shown; 0: all")
@@ -54,8 +54,8 @@ def parser() -> Parser:
         found.add_argument(f"--{name}", type=Path, metavar="FILE", help=words)
     found.add_argument("--keep", action="store_true", help="leave sampling on")
     found.add_argument("--stop", action="store_true", help="switch sampling off, and end")
-    for name in ("profile", "lib"):
-        found.add_argument(f"--{name}", dest=f"run_{name}", default="", help=f"with a program: as of {NAME} run")
+    for name, kind in (("profile", "NAME"), ("lib", "PATH")):
+        found.add_argument(f"--{name}", dest=f"run_{name}", default="", metavar=kind, help=f"with a program: as of {NAME} run")
     return found
 
 
