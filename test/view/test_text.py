@@ -145,9 +145,9 @@ def test_explain_advises_on_the_second_cause():
 
 def test_explain_says_what_the_learner_decided(program, view):
     short = view("explain", program().pid, width=200).stdout
-    assert learner_view.TITLE not in short and "kept for 0.8 s (units) and 0.4 s (huge blocks); --learner" in short
+    assert learner_view.TITLE not in short and "goes back to the system after 0.8 s (units of 64 KiB), 0.4 s (blocks above 1 MiB)." in short
     text = view("explain", "--learner", program().pid, width=200).stdout
-    assert learner_view.TITLE in text and "A forecast failed for huge blocks: the standard decides" in text
+    assert learner_view.TITLE in text and "For blocks above 1 MiB the last change cost more than it saved: the fixed time is in force" in text
     rows = [line.split() for line in text[text.index(learner_view.TITLE):].splitlines()]
     units = next(row for row in rows if row[:1] == ["units"])
     assert units[1:6] == ["0.8", "s", "in", "force", "for"]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from . import colours, learner_view, page, process, terminal
 from .model import Cause, Explain
-from .installed import NAME
+from .installed import NAME, page as installed_page
 from .terminal import share, size
 
 TOLERANCE = 0.02  # the causes sum to RSS within it
@@ -133,4 +133,5 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None,
 def html(found: Explain, title: str, held: Optional[Held] = None) -> str:
     return page.render("explain.html.j2", found=found, title=title, rows=rows(found, held), has_held=bool(held),
                        first=first_words(found), following=next_words(found), reuse=reuse(found), peak=peak(found), difference=difference(found),
-                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found))
+                       size=size, duration=terminal.duration, learner=learner_view, learners=learner_view.shown(found),
+                       words=installed_page("words"))

@@ -15,8 +15,9 @@ from .terminal import keep_time, size
 
 TITLE = "How long unused memory is worth keeping"
 ABOUT = f"Prices in bytes a second, of the last seconds; {page('learning')} explains them."
-COUNTERFACTUAL = "The standard decides (learn:counterfactual); this is what the learner would do."
-NEAR_LIMIT = "Near the limit of a control group the standard decides; this is what the learner would do."
+COUNTERFACTUAL = "The fixed keep time is in force (learn:counterfactual); this is what the learner would do."
+NEAR_LIMIT = "Near the limit of its container or control group the fixed keep time is in force; this is what the learner would do."
+POOLS = {"units": "units of 64 KiB", "huge blocks": "blocks above 1 MiB"}
 
 
 @dataclass
@@ -81,14 +82,19 @@ def notes(learners: list[Learner]) -> list[str]:
     found = [COUNTERFACTUAL if waiting[0].is_counterfactual else NEAR_LIMIT] if waiting else []
     locked = [one.pool for one in learners if one.is_locked]
     if locked:
-        found.append(f"A forecast failed for {' and '.join(locked)}: the standard decides for a while.")
+        found.append(f"For {' and '.join(POOLS.get(name, name) for name in locked)} the last change cost more than it saved: the fixed "
+                     "time is in force for a while.")
     return found
 
 
 def short(learners: list[Learner]) -> str:
     """Which keep times are in force."""
-    kept = " and ".join(f"{keep_time(one.keep_ms if one.acts else one.standard_ms)} ({one.pool})" for one in learners)
-    return f"Unused memory is kept for {kept}; --learner has the price of each keep time."
+    return f"{kept(learners)}. These times are learned; --learner shows what others would cost."
+
+
+def kept(learners: list[Learner]) -> str:
+    times = ", ".join(f"{keep_time(one.keep_ms if one.acts else one.standard_ms)} ({POOLS.get(one.pool, one.pool)})" for one in learners)
+    return f"Memory without a block in use stays for the next requests, and goes back to the system after {times}"
 
 
 def _table(learners: list[Learner]) -> Table:
@@ -109,9 +115,10 @@ def write(out: Console, found: Explain, is_whole: bool) -> None:
     if not learners:
         return
     if not is_whole:
+        out.print(Text(short(learners), "dim"))
         for note in notes(learners):
             out.print(Text(note, "yellow"))
-        out.print(Text(short(learners) + "\n", "dim"))
+        out.print()
         return
     out.print(terminal.section(TITLE, Text(ABOUT, "dim"), *(Text(note, "yellow") for note in notes(learners)),
                                _table(learners)))
