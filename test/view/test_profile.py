@@ -66,6 +66,30 @@ def test_head_says_whose_how_good_and_what_is_missing():
     assert "sampling is off now" in text(found, width=200)
 
 
+def few(samples: int) -> Profile:
+    """A site of so many samples of 64 bytes, each of which stands for 64 KiB."""
+    document = synthetic.document(Load([Truth([0x1100], 64, 2048)]))
+    document["sites"][0].update(variance=samples << 32, inuse={"samples": samples, "objects": 1024 * samples, "bytes": samples << 16,
+                                                              "raw_bytes": 64 * samples})
+    document["samples"].update(live=samples)
+    document["estimate"] = {"live_bytes": samples << 16, "sigma_bytes": round(math.sqrt(samples)) << 16}
+    return profile(document, "it")
+
+
+def test_error_as_large_as_the_estimate_is_said_by_the_number_of_samples():
+    said = text(few(1))
+    assert said.startswith("it: 64.0 KiB (1 sample) in use at 1 site;") and "64.0 KiB  1 sample  " in said
+    assert "too little for one sample per 64.0 KiB; --rate 16k takes more." in " ".join(said.split())
+    assert "1 to 3 samples: the truth may be none" in " ".join(said.split()) and "196 %" not in said
+    assert "192 KiB (3 samples) in use" in text(few(3)) and "192 KiB  3 samples  " in text(few(3))
+    said = text(few(16))
+    assert "1.00 MiB ± 502 KiB in use" in said and "  49 %  " in said and "1 to 3 samples" not in said
+    assert text(few(0)).startswith("it: nothing sampled is in use at 1 site;")
+    one = few(1).sites[0]
+    assert profile_report.error_words(one.inuse, one.error) == "(1 sample)"
+    assert profile_report.with_error(one.inuse, one.error, False) == "64.0 KiB (1 sample)"
+
+
 def test_sites_are_ordered_by_what_is_asked_for():
     found = made(synthetic.standard())
     for mode in ("inuse", "alloc", "peak", "pinned", "leaks"):

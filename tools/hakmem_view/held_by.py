@@ -24,9 +24,8 @@ def functions(named: Named) -> dict[str, list[str]]:
     found = {}
     for cause, (amount, has_error) in CAUSES.items():
         found_rows = grouped([Row(site, amount(site)) for site in named.sites if amount(site) > 0], named, "function")
-        rows = [f"{row.where}: " + (size(row.value) + (
-            f" ± {profile_report.percent_error(row.site.inuse, row.site.error)}" if has_error else "")).replace(" ", NO_BREAK)
-                for row in found_rows[:MOST]]
+        rows = [f"{row.where}: " + (profile_report.with_error(row.site.inuse, row.site.error) if has_error else size(row.value)).replace(
+            " ", NO_BREAK) for row in found_rows[:MOST]]
         if rows:
             found[cause] = rows + [SINCE] * (not named.profile.is_whole)
     return found

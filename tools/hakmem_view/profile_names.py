@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import Iterable, Optional
 
-from . import perf_map, symbols
+from . import interpreter, perf_map, symbols
 from .process import plain, thread_names
 from .profile_model import Profile, Site
 from .symbols import Frame
@@ -94,10 +94,12 @@ class Named:
         self.threads = {**profile.threads, **(thread_names(pid) if pid else {})}
         self.frames: dict[int, list[Frame]] = dict(known.frames) if known and known.profile.mappings == profile.mappings else {}
         self.pid, self.has_symbols = pid if has_symbols else 0, has_symbols
+        self.shown: dict[tuple[int, ...], list[int]] = {}  # of stacks
         self.learn(profile.sites)
 
     def learn(self, sites: Iterable[Site]) -> None:
         """The names that stacks and labels of these need."""
+        self.shown.clear()
         left = {address for site in sites for address in site.stack}
         left.update(address + 1 for site in sites if (address := label_address(site.label)))
         left -= self.frames.keys()
@@ -151,11 +153,31 @@ class Named:
         return plain(where.name) if where else "python" if self.of(address)[0].is_python else ""
 
     def addresses(self, site: Site) -> list[int]:
-        """Of its stack. Where functions of Python are known, the interpreter that runs them is left out."""
-        if not any(self.of(address)[0].is_python for address in site.stack):
-            return list(site.stack)
-        wheres = ((address, self.profile.mapping(address)) for address in site.stack)
-        return [address for address, where in wheres if not where or not perf_map.is_interpreter(where.name, where.path)]
+        """Of its stack. Where functions of Python are known, the interpreter that runs them is left out; else one of its own
+        stands for all."""
+        if site.stack not in self.shown:
+            if any(self.of(address)[0].is_python for address in site.stack):
+                self.shown[site.stack] = [address for address in site.stack if not self._is_interpreter(address)]
+            else:
+                self.shown[site.stack] = interpreter.folded(site.stack, self._is_interpreter, self._tells, self._is_aside)
+        return self.shown[site.stack]
+
+    def _is_interpreter(self, address: int) -> bool:
+        where = self.profile.mapping(address)
+        return where is not None and perf_map.is_interpreter(where.name, where.path)
+
+    def _is_aside(self, address: int) -> bool:
+        return all(map(is_aside, self.of(address)))
+
+    def _tells(self, address: int) -> bool:
+        """Whether a function of the interpreter says what was made."""
+        return any(interpreter.tells(frame.function) and not is_aside(frame) for frame in self.frames.get(address, ()))
+
+    @cached_property
+    def folds(self) -> int:
+        """Sites whose stacks lack functions of the interpreter, although none of Python is known in them."""
+        return sum(len(self.addresses(site)) < len(site.stack) and not any(self.of(address)[0].is_python for address in site.stack)
+                   for site in self.sites)
 
     def _label(self, label: str) -> Frame:
         """The name of what a label points to, if it is an address of the program; else a compiler's number of a type."""

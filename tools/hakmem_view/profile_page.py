@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from . import page, profile_report
+from .installed import page as installed_page
 from .profile_group import Row, grouped
 from .profile_model import KINDS, Kind, Profile, Site, difference
 from .profile_names import Named, at_line, short
@@ -94,8 +95,7 @@ def _growth(shots: list[Profile], named: Named) -> Growth | None:
 def _cells(row: Row, seconds: float, most: float) -> list[Cell]:
     site, lives = row.site, row.site.lifetimes
     p99 = profile_report.life(site, "p99") if row.stacks == 1 else NONE
-    return [Cell(size(site.inuse.bytes), site.inuse.bytes, f"± {profile_report.percent_error(site.inuse, site.error)}"
-                 if site.inuse.bytes else "", 100 * site.inuse.bytes / most if most else 0),
+    return [Cell(size(site.inuse.bytes), site.inuse.bytes, profile_report.error_words(site.inuse, site.error), 100 * site.inuse.bytes / most if most else 0),
             Cell(size(row.inclusive), row.inclusive),
             Cell(number(round(site.inuse.objects)), site.inuse.objects), Cell(size(site.alloc.bytes), site.alloc.bytes),
             Cell(f"{size(site.alloc.bytes / seconds)}/s" if seconds else NONE, site.alloc.bytes),
@@ -189,8 +189,8 @@ def lead(named: Named) -> str:
         return "No block that was sampled is in use."
     first = rows[0].site
     pinned = f" They keep {size(first.pinned)} of free memory resident." if first.pinned > first.inuse.bytes / 10 else ""
-    return (f"{share(first.inuse.bytes, whole)} is held by blocks of {rows[0].where}: {size(first.inuse.bytes)} ± "
-            f"{size(first.error)} in {count(round(first.inuse.objects), 'object')}.{pinned}")
+    return (f"{share(first.inuse.bytes, whole)} is held by blocks of {rows[0].where}: "
+            f"{profile_report.with_error(first.inuse, first.error, False)} in {count(round(first.inuse.objects), 'object')}.{pinned}")
 
 
 def html(shots: list[Profile], named: Named, title: str, kind: str) -> str:
@@ -205,7 +205,7 @@ def html(shots: list[Profile], named: Named, title: str, kind: str) -> str:
     return page.render("profile.html.j2", found=named.profile, title=title, head=_head(named.profile, title), lead=lead(named),
                        kinds=[*KINDS.values(), *([DIFFERENCE] if growth else [])], chosen=kind, modules=legend, growth=growth, foot=profile_report.FOOT,
                        columns=[*COLUMNS, *([GROWN] if growth else [])], rows=rows, left=left, hash=f"sha256-{digest}",
-                       own_style=Markup(style), data=Markup(data), script=Markup(script))
+                       words=installed_page("words"), own_style=Markup(style), data=Markup(data), script=Markup(script))
 
 
 def _head(found: Profile, title: str) -> list[str]:

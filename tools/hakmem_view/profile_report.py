@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, Optional
 
+from .installed import page
 from .profile_group import BY, CALLERS, EMPTY, Row, grouped
 from .profile_model import LIKELY, Profile, Site, Value, difference
 from .profile_names import Named
@@ -16,6 +17,7 @@ from .wording import NONE, clip, count, duration, number, share, size
 
 MOST = 20  # rows, unless asked for more
 FOOT = "±: 95 of 100 estimates are that near to the truth"
+FEW = "1 to 3 samples: the truth may be none or several times that"
 LEGEND = {"Slack": "unused ends of blocks", "Pinned": "free memory that their blocks keep resident", "Kept": "share of what was allocated "
           "that is in use", "p50": "half of the freed blocks lived for so long or less (p99: 99 of 100)", "Oldest": "age of the oldest in use",
           "Alloc": "allocated a second", "Still live": "sampled blocks in use", "With calls": "of it and all that it calls"}
@@ -24,10 +26,23 @@ LEGEND = {"Slack": "unused ends of blocks", "Pinned": "free memory that their bl
 Column = tuple[str, Callable[[Row], str]]
 
 
-def percent_error(value: Value | float, error: float) -> str:
-    """Of the value; of nothing there is none."""
-    amount = value.bytes if isinstance(value, Value) else value
-    return f"{100 * error / amount:.0f} %" if amount > 0 else NONE
+def error_cell(value: Value, error: float) -> str:
+    """In percent of the value; of nothing there is none. An error as large as the value says less than the number of samples."""
+    if 0 < value.bytes <= error and value.samples:
+        return count(value.samples, "sample")
+    return f"{100 * error / value.bytes:.0f} %" if value.bytes > 0 else NONE
+
+
+def error_words(value: Value, error: float) -> str:
+    """Beside a figure."""
+    said = error_cell(value, error)
+    return "" if said == NONE else f"± {said}" if said[-1] == "%" else f"({said})"
+
+
+def with_error(value: Value, error: float, in_percent: bool = True) -> str:
+    """Bytes and their error."""
+    said = error_words(value, error)
+    return f"{size(value.bytes)} {said if in_percent or said[:1] == '(' else f'± {size(error)}'}".rstrip()
 
 
 def _life(nanoseconds: int, freed: int) -> str:
@@ -51,7 +66,7 @@ def signed(value: float) -> str:
 
 
 INUSE: Column = ("In use", lambda row: size(row.site.inuse.bytes))
-INUSE_ERROR: Column = ("±", lambda row: percent_error(row.site.inuse, row.site.error))
+INUSE_ERROR: Column = ("±", lambda row: error_cell(row.site.inuse, row.site.error))
 OBJECTS: Column = ("Objects", lambda row: number(round(row.site.inuse.objects)))
 PINNED: Column = ("Pinned", lambda row: size(row.site.pinned))
 SLACK: Column = ("Slack", lambda row: size(row.site.slack))
@@ -102,12 +117,12 @@ MODES = {
                   (INUSE, INUSE_ERROR, OBJECTS, SLACK, PINNED, _lifetime("p50", "p50"), _lifetime("p99", "p99")), True, True),
     "alloc": Mode("by bytes allocated", lambda row: row.site.alloc.bytes,
                   (("Allocated", lambda row: size(row.site.alloc.bytes)),
-                   ("±", lambda row: percent_error(row.site.alloc, row.site.alloc.error)),
+                   ("±", lambda row: error_cell(row.site.alloc, row.site.alloc.error)),
                    ("Objects", lambda row: number(round(row.site.alloc.objects))), KEPT, _lifetime("p50", "p50"),
                    _lifetime("p99", "p99")), True, True),
     "peak": Mode("by bytes at the peak", lambda row: row.site.peak.bytes,
                  (("At peak", lambda row: size(row.site.peak.bytes)),
-                  ("±", lambda row: percent_error(row.site.peak, row.site.peak.error)),
+                  ("±", lambda row: error_cell(row.site.peak, row.site.peak.error)),
                   ("Objects", lambda row: number(round(row.site.peak.objects))), ("In use now", INUSE[1])), has_calls=True),
     "pinned": Mode("by free bytes that their blocks keep resident", lambda row: row.site.pinned,
                    (PINNED, INUSE, INUSE_ERROR, OBJECTS, OLDEST)),
@@ -138,8 +153,9 @@ def head(found: Profile, title: str) -> list[str]:
     """Whose profile it is, how good, and what is missing in it."""
     state = "" if found.is_on else ", sampling is off now"
     since = f" for {duration(found.seconds)}" if found.started else ""
-    lines = [f"{title}: {size(found.estimate)} ± {size(found.error)} in use at {count(len(found.sites), 'site')}; one sample "
-             f"per {size(found.rate)}{since}{state}"]
+    whole = Value(found.samples["live"], 0, found.estimate)
+    amount = f"{with_error(whole, found.error, False)} in use" if found.estimate or not found.sites else "nothing sampled is in use"
+    lines = [f"{title}: {amount} at {count(len(found.sites), 'site')}; one sample per {size(found.rate)}{since}{state}"]
     if found.exact_bytes is not None and found.exact_bytes > 0:
         lines.append(_check(found, found.exact_bytes))
     lost = [count(found.samples[key], noun) for key, noun in (("dropped", "sample"), ("sites_dropped", "site"))
@@ -153,6 +169,8 @@ def _check(found: Profile, exact: int) -> str:
     """The sum of the estimates beside what the library counts."""
     if not found.is_whole:
         return f"The library counts {size(exact)}; blocks allocated before sampling began are not in the profile."
+    if found.error >= found.estimate:
+        return f"The library counts {size(exact)}: too little for one sample per {size(found.rate)}; --rate 16k takes more."
     percent = 100 * (found.estimate - exact) / exact
     away = f"{abs(percent):.1f} % {'above' if percent > 0 else 'below'}" if abs(percent) >= 0.05 else "the same"
     return f"The library counts {size(exact)}; the estimate is {away}."
@@ -248,6 +266,9 @@ def _selected(named: Named, mode: str) -> list[str]:
     if len(named.sites) < len(named.profile.sites):
         said.append(f"Of these {size(math.fsum(site.inuse.bytes for site in named.sites))} at {count(len(named.sites), 'site')} are "
                     "looked at (--focus, --ignore).")
+    if named.folds:
+        said.append(f"Stacks without a function of Python ({number(named.folds)}) show one of CPython's, which tells what was made; "
+                    f"{page('profiling')} says how to see Python's.")
     aside = [site for site in named.sites if mode == "leaks" and named.is_suppressed(site)]
     if aside:
         said.append(f"{size(math.fsum(site.inuse.bytes for site in aside))} at {count(len(aside), 'site')} are suppressed.")
@@ -298,7 +319,9 @@ NONE_HAS = {"pinned": "No block that was sampled keeps free memory resident.", "
 def foot(report: Report) -> str:
     """What columns mean."""
     said = [f"{name}: {LEGEND[name]}" for name in report.columns if name in LEGEND]
-    return "; ".join([FOOT, *said]) if any(name.startswith("±") for name in report.columns) else "; ".join(said)
+    said = [FEW] * any(cell.endswith(("sample", "samples")) for row in report.rows for cell in row.cells) + said
+    said = [FOOT, *said] if any(name.startswith("±") for name in report.columns) else said
+    return "; ".join([*said, f"{page('words')} has the rest"])
 
 
 def lines(report: Report, width: int = 80) -> list[str]:
@@ -315,4 +338,4 @@ def lines(report: Report, width: int = 80) -> list[str]:
     return found + textwrap.wrap(foot(report), max(width, 60), break_on_hyphens=False)
 
 
-__all__ = ["LIKELY", "MODES", "MOST", "Report", "Row", "foot", "head", "life", "lines", "make", "nothing", "oldest", "percent_error"]
+__all__ = ["LIKELY", "MODES", "MOST", "Report", "Row", "foot", "head", "life", "lines", "make", "nothing", "oldest", "error_cell", "error_words", "with_error"]
