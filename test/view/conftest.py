@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 TOOL = HERE.parent.parent / "tools" / "view.py"
 ROOT = TOOL.parent.parent
 OBSERVER = HERE / "fake_observer.py"
+os.environ.pop("DEBUGINFOD_URLS", None)  # no test asks servers but its own
 
 
 def command(*words, plain: bool = False) -> list[str]:

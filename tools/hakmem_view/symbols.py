@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Optional, Protocol, Sequence
 
-from . import process
+from . import debuginfod, process
 from .elf import Elf
 
 DEBUG = Path("/usr/lib/debug")
@@ -72,7 +72,14 @@ def _file(where: Mapping, pid: int) -> Optional[tuple[str, Elf]]:
         found = Elf.open(place)
         if found is not None and (not where.build_id or not found.build_id or found.build_id == where.build_id):
             return place, found
-    return None
+    return _fetched(where.build_id, "executable", path) if where.build_id else None
+
+
+def _fetched(build_id: str, kind: str, path: str) -> Optional[tuple[str, Elf]]:
+    """From a server that has the file of a build id."""
+    place = debuginfod.find(build_id, kind, Path(path).name) if debuginfod.is_wanted(path) else None
+    found = Elf.open(place) if place else None
+    return (place, found) if place and found is not None and found.build_id in ("", build_id) else None
 
 
 def _debug_file(path: str, file: Elf) -> Optional[tuple[str, Elf]]:
@@ -86,7 +93,7 @@ def _debug_file(path: str, file: Elf) -> Optional[tuple[str, Elf]]:
         found = Elf.open(str(place))
         if found is not None and str(place) != path and (not build or found.build_id in ("", build)):
             return str(place), found
-    return None
+    return _fetched(build, "debuginfo", path)
 
 
 def _of_file(path: str, file: Elf, pairs: list[tuple[int, int]]) -> Names:
@@ -116,7 +123,7 @@ def _by_tool(path: str, wanted: dict[int, int]) -> Names:
         order = sorted(set(wanted.values()))
         try:
             done = subprocess.run([program, *words], input="".join(f"{at:#x}\n" for at in order), capture_output=True,
-                                  encoding="utf-8", errors="replace", timeout=SECONDS, check=False)
+                                  encoding="utf-8", errors="replace", timeout=SECONDS, check=False, env=debuginfod.without())
         except (OSError, subprocess.TimeoutExpired):
             continue
         found = _read_json(done.stdout) if tool == TOOLS[0] else _read_addr2line(done.stdout)
