@@ -9,14 +9,14 @@ from typing import Optional
 
 import typer
 
-from . import observer, process, profile_command, profile_plain, profile_view, terminal
+from . import observer, process, profile_command, profile_plain, profile_push, profile_view, terminal
 from .errors import ViewError
 from .installed import NAME
 from .profile_command import Asked
 from .profile_group import BY
 from .profile_model import Profile
 from .profile_names import Named
-from .profile_plain import CHOICES, LIST, MODES
+from .profile_plain import CHOICES, LIST, MODES, PUSH
 
 
 def _file(words: str):
@@ -51,6 +51,7 @@ def profile(  # noqa: PLR0913 - words of the command line
         otlp: Optional[Path] = _file("for OpenTelemetry collectors (profiles, v1development)"),
         heap_v2: Optional[Path] = _file("for jeprof"), collapsed: Optional[Path] = _file("folded stacks, for flamegraph.pl"),
         speedscope: Optional[Path] = _file("for speedscope.app"), html: Optional[Path] = _file("a page with flame graphs"),
+        push: str = typer.Option("", "--push", metavar="URL", help=PUSH),
         rows: int = typer.Option(20, "--rows", min=0, help="rows that are shown; 0: all"),
         by: str = typer.Option("function", "--by", metavar="|".join(BY), help="what a row is: a function, a line of it, or a stack"),
         lists: str = typer.Option("", "--list", metavar="REGEX", help=LIST),
@@ -72,7 +73,8 @@ def profile(  # noqa: PLR0913 - words of the command line
              "html": html}
     asked = Asked(list(targets or []), _rate(rate) if rate else 0, seconds,
                   "diff" if diff else "".join(mode).replace("per-thread", "threads") or "inuse", diff,
-                  {name: path for name, path in files.items() if path is not None}, keep, stop, rows, by,
+                  {name: path for name, path in files.items() if path is not None}, profile_push.server(push) if push else None,
+                  keep, stop, rows, by,
                   profile_command.choice(focus, ignore, hide, suppressions), profile_command.pattern("list", lists))
     options = [f"--{name}={value}" for name, value in (("profile", run_profile), ("lib", lib)) if value]
     if cli.OWN:
@@ -101,6 +103,11 @@ def _otlp(named: Named, kind: str) -> bytes:
     return profile_otlp.encode(named, kind)
 
 
+def _refused(answer: bytes) -> str:
+    from . import profile_otlp
+    return profile_otlp.refused(answer)
+
+
 def _page(shots: list[Profile], named: Named, about: str, kind: str) -> str:
     try:
         from . import profile_page
@@ -110,13 +117,13 @@ def _page(shots: list[Profile], named: Named, about: str, kind: str) -> str:
 
 
 def _finish(asked: Asked, shots: list, named: Named, about: str, before: Optional[Profile], since: Optional[Profile] = None) -> None:
-    """The files; the table if there are none."""
-    if not asked.files:
+    """The files, and what a server gets; the table if nothing else is asked for."""
+    if asked.is_shown:
         profile_view.write(terminal.console(), named, about, asked, before, since)
         return
     if before is not None and before is not shots[0].found:
         shots = [profile_command.Shot(before, b""), *shots]
-    profile_command.write_files(asked, shots, named, about, {"pprof": _pprof, "otlp": _otlp}, _page)
+    profile_command.write_files(asked, shots, named, about, {"pprof": _pprof, "otlp": _otlp, "refused": _refused}, _page)
 
 
 def _of_program(asked: Asked, own: list[str], options: list[str]) -> None:
@@ -146,7 +153,7 @@ def _of_targets(asked: Asked) -> None:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
     out = terminal.console()
     where = observer.find(asked.targets[0])
-    if out.is_terminal and asked.seconds is None and not asked.files and not asked.listed and where.pid:
+    if out.is_terminal and asked.seconds is None and asked.is_shown and not asked.listed and where.pid:
         _live(asked, where, out, before)
         return
     shots, _, pid = profile_command.of_process(asked)

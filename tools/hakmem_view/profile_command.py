@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Iterator, Optional
 
-from . import observer, own_program, perf_map, process, profile_formats
+from . import observer, own_program, perf_map, process, profile_formats, profile_push
 from .errors import Closed, Slow, ViewError
 from .profile_model import Profile, code_to, profile
 from .profile_names import ALL, Choice, Frame, Named, suppressions
@@ -35,6 +35,7 @@ class Asked:
     mode: str = "inuse"
     diff: str = ""
     files: dict[str, Path] = field(default_factory=dict)  # json, pprof, otlp, heap-v2, collapsed, speedscope, html
+    push: Optional[profile_push.Server] = None
     keep: bool = False
     stop: bool = False
     rows: int = 20
@@ -44,6 +45,11 @@ class Asked:
 
     def named(self, found: Profile, pid: int = 0) -> Named:
         return Named(found, pid, choice=self.choice)
+
+    @property
+    def is_shown(self) -> bool:
+        """On the terminal, not in files or on a server."""
+        return not self.files and self.push is None
 
     @property
     def kind(self) -> str:
@@ -196,7 +202,7 @@ def since(shots: list[Shot]) -> Optional[Profile]:
 
 def shown_at_end(asked: Asked, found: Profile) -> Asked:
     """What was in use at the peak, where little of it is left and the user did not say what he wants."""
-    if asked.mode != "inuse" or asked.diff or asked.files or found.peak_bytes <= PEAK * max(found.estimate, 1):
+    if asked.mode != "inuse" or asked.diff or not asked.is_shown or found.peak_bytes <= PEAK * max(found.estimate, 1):
         return asked
     say(f"{size(found.estimate)} is left at its end, {size(found.peak_bytes)} was in use at its peak: this is the peak")
     return replace(asked, mode="peak")
@@ -232,7 +238,7 @@ def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Op
     return with_code(left, perf_map.names(ended.code, left.found.addresses)), ended
 
 
-Encoder = Callable[[Named, str], bytes]
+Encoder = Callable
 Page = Callable[[list[Profile], Named, str, str], str]  # profiles, names, title, kind
 
 
@@ -246,20 +252,29 @@ def _write(path: Path, data: bytes | str) -> None:
 
 def write_files(asked: Asked, shots: list[Shot], named: Named, title: str, encoders: dict[str, Encoder],
                 page: Optional[Page]) -> None:
-    """Every file that was asked for, of the last profile. `encoders`: forms by other packages."""
+    """Every file that was asked for, of the last profile; and what a server gets. `encoders`: forms by other packages; "refused":
+    a server's complaint in its answer by OTLP."""
     last, kind = shots[-1], asked.kind
     makers: dict[str, Callable[[], bytes | str]] = {
         "json": lambda: with_code(last, named.code(), named.threads).body,
         "heap-v2": lambda: profile_formats.heap_v2(last.found, named.sites),
         "collapsed": lambda: profile_formats.collapsed(named, kind),
         "speedscope": lambda: profile_formats.speedscope_text(named, title, kind)}
-    makers.update((name, lambda encode=encode: encode(named, kind)) for name, encode in encoders.items())
+    makers.update((name, lambda name=name: encoders[name](named, kind)) for name in encoders.keys() - {"refused"})
     if page is not None:
         makers["html"] = lambda: page([one.found for one in shots], named, title, "diff" if asked.mode == "diff" else kind)
     for name, path in asked.files.items():
         if name not in makers:
             raise ViewError(f"--{name} needs the Python environment of the source tree")
         _write(path, makers[name]())
+    if asked.push is not None:
+        if asked.push.form not in encoders:
+            raise ViewError("--push by OTLP needs the Python package opentelemetry-proto")
+        text, answer = profile_push.send(asked.push, last.found, encoders[asked.push.form](named, kind))
+        refused = encoders["refused"](answer) if asked.push.form == "otlp" else ""
+        if refused:
+            raise ViewError(f"{asked.push.name} refuses the profile: {refused}")
+        say(text)
 
 
 def title(found: Profile, pid: int = 0) -> str:

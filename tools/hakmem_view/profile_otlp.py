@@ -3,8 +3,11 @@
 package, opentelemetry-proto. It is what an exporter's file, or a collector, holds: ProfilesData."""
 from __future__ import annotations
 
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2 as service
 from opentelemetry.proto.profiles.v1development import profiles_pb2 as otlp
 
+from .process import plain
 from .profile_model import Mapping, Site
 from .profile_names import Frame, Named
 from .profile_pprof import DEFAULTS, TYPES
@@ -77,3 +80,12 @@ def encode(named: Named, kind: str = "inuse") -> bytes:
                 one.samples.add(stack_index=tables.stack(site), values=[round(of(site))], attribute_indices=label)
     tables.tables.string_table.extend(tables.strings)
     return tables.made.SerializeToString()
+
+
+def refused(answer: bytes) -> str:
+    """What a collector says that it did not take, of what it was sent (which has the form of the message above); "" if nothing."""
+    try:
+        said = service.ExportProfilesServiceResponse.FromString(answer).partial_success
+    except DecodeError:
+        return ""
+    return plain(said.error_message)[:200] or f"{said.rejected_profiles} profiles were not taken" if said.rejected_profiles else ""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import held_by, observer, profile_command, profile_list, profile_report
+from . import held_by, observer, profile_command, profile_list, profile_push, profile_report
 from .errors import ViewError
 from .installed import NAME, page
 from .profile_command import Asked, Shot
@@ -18,6 +18,7 @@ from .profile_names import Named
 
 FILES = {"json": "the library's JSON as it is", "pprof": "for go tool pprof, which finds the names itself",
          "heap-v2": "for jeprof", "collapsed": "folded stacks, for flamegraph.pl", "speedscope": "for speedscope.app"}
+PUSH = "send it to a server: http://HOST:4040/ingest (Pyroscope), http://HOST:4318/v1development/profiles (OpenTelemetry)"
 LIST = "the source of matching functions with bytes beside its lines, in place of the table"
 CHOICES = {"focus": "only stacks with a function or file that matches", "ignore": "no stack with a function or file that matches",
            "hide": "leave matching functions out of stacks",
@@ -52,6 +53,7 @@ def parser() -> Parser:
                            help=words)
     for name, words in FILES.items():
         found.add_argument(f"--{name}", type=Path, metavar="FILE", help=words)
+    found.add_argument("--push", default="", metavar="URL", help=PUSH)
     found.add_argument("--keep", action="store_true", help="leave sampling on")
     found.add_argument("--stop", action="store_true", help="switch sampling off, and end")
     for name, kind in (("profile", "NAME"), ("lib", "PATH")):
@@ -76,13 +78,13 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
     files = {name: path for name in FILES if (path := getattr(found, name.replace("-", "_"))) is not None}
     options = [f"--{name}={value}" for name in ("profile", "lib") if (value := getattr(found, f"run_{name}"))]
     return Asked(found.targets, found.rate, found.seconds, "diff" if found.diff else found.mode or "inuse", found.diff, files,
-                 found.keep, found.stop, found.rows, found.by,
+                 profile_push.server(found.push) if found.push else None, found.keep, found.stop, found.rows, found.by,
                  profile_command.choice(*(getattr(found, name) for name in CHOICES)),
                  profile_command.pattern("list", found.list)), options
 
 
 def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof, since=None) -> None:
-    if asked.files:
+    if not asked.is_shown:
         profile_command.write_files(asked, shots, named, title, {"pprof": own_pprof}, None)
         return
     width = shutil.get_terminal_size().columns
