@@ -87,9 +87,32 @@ def test_growth_over_several_profiles():
     text = html(*(made(load, 10 * at) for at, load in enumerate(loads)))
     check(text)
     assert "Growth over time" in text and ">20 s<" in text and "program+0x1100: 8.51 MiB → 33.0 MiB" in text
+    assert re.findall(r'">([^<]*)</span>', text[text.index('class="scale"'):].split("</div>")[0]) == [
+        "60.0 MiB", "50.0 MiB", "40.0 MiB", "30.0 MiB", "20.0 MiB", "10.0 MiB", "0"]
+    assert "<span>0 s</span><span>5.0 s</span><span>10 s</span><span>15 s</span><span>20 s</span>" in text and "RSS of the process" not in text
     points = re.findall(r'<polyline points="([^"]+)" stroke', text)
     assert len(points) == 3 and [pair.split(",")[0] for pair in points[0].split()] == ["0.0", "500.0", "1000.0"]
     assert text.count('class="spark"') == 2 and re.search(r"\+2\d\.\d MiB <span class=\"error\">± ", text)
+
+
+def test_growth_has_the_resident_memory_and_a_scale_that_holds_it():
+    shots = [made(Load([Truth([0x1100], 4096, 2000 + 3000 * at)]), 10 * at) for at in range(3)]
+    for at, shot in enumerate(shots):
+        shot.rss = (400 + 10 * at) << 20
+    text = html(*shots)
+    check(text)
+    assert "RSS of the process: 400 MiB → 420 MiB" in text and ">500 MiB<" in text
+    points = re.search(r'<polyline class="rss" points="([^"]+)"', text)[1].split()
+    assert [float(pair.split(",")[1]) for pair in points] == pytest.approx([98 - 96 * rss / 500 for rss in (400, 410, 420)], abs=0.1)
+    shots[1].rss = None  # a stored profile of an older tool
+    assert "RSS of the process" not in html(*shots)
+
+
+@pytest.mark.parametrize("most, last", [(0, 4), (1, 4), (7, 8), (700, 800), (1024, 1024), (33 << 20, 40 << 20), (999 << 20, 1000 << 20),
+                                        (1.2 * (1 << 30), 1.25 * (1 << 30)), (5 << 40, 5 << 40)])
+def test_scales_are_round_and_hold_all(most, last):
+    found = profile_page.scale(most)
+    assert found[0] == 0 and found[-1] == last >= most and 2 <= len(found) <= 7
 
 
 def test_nothing_from_outside_becomes_a_tag():

@@ -96,11 +96,13 @@ def shot(body: bytes, where: str) -> Shot:
 
 
 def with_code(one: Shot, code: dict[int, Frame], threads: Optional[dict[int, str]] = None) -> Shot:
-    """With the names of functions that were made at run time, and of threads, which nothing else keeps."""
-    if (not code or code == one.found.code) and (not threads or threads == one.found.threads):
+    """With the names of functions that were made at run time, and of threads, and the resident memory, which nothing else keeps."""
+    document = json.loads(one.body)
+    added = {**({"code": code_to(code)} if code else {}), **({"rss_bytes": one.found.rss} if one.found.rss else {}),
+             **({"threads": [{"tid": tid, "name": name} for tid, name in sorted(threads.items())]} if threads else {})}
+    if all(document.get(key) == value for key, value in added.items()):
         return one
-    document = {**json.loads(one.body), **({"code": code_to(code)} if code else {}),
-                **({"threads": [{"tid": tid, "name": name} for tid, name in sorted(threads.items())]} if threads else {})}
+    document.update(added)
     return Shot(profile(document, "it"), json.dumps(document, separators=(",", ":")).encode())
 
 
@@ -124,7 +126,9 @@ def is_stored(word: str) -> bool:
 
 def read(where: observer.Observed, seconds: Optional[float] = None) -> Shot:
     """What it samples, or has sampled."""
-    return shot(where.read("profile", "--format", "json", seconds=seconds), where.what("profile"))
+    found = shot(where.read("profile", "--format", "json", seconds=seconds), where.what("profile"))
+    found.found.rss = where.rss()
+    return found
 
 
 class Session:

@@ -187,6 +187,7 @@ class Profile:
     is_whole: bool = True  # sampling has been on since the process started
     code: dict[int, Frame] = field(default_factory=dict)  # functions that were made at run time, by address
     threads: dict[int, str] = field(default_factory=dict)  # their names
+    rss: Optional[int] = None  # of the process when it was read, if that is known
 
     @classmethod
     def of(cls, table: dict) -> Profile:
@@ -203,7 +204,8 @@ class Profile:
                     sorted(list_of(table, "mappings", Mapping.of), key=lambda one: one.start),
                     list_of(table, "sites", Site.of), bool(table.get("is_whole", True)),
                     dict(list_of(table, "code", _code_of)),
-                    dict(list_of(table, "threads", lambda one: (int_of(one, "tid"), text_of(one, "name")[:16]))))
+                    dict(list_of(table, "threads", lambda one: (int_of(one, "tid"), text_of(one, "name")[:16]))),
+                    int_of(table, "rss_bytes") or None)
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
         if found.started:  # percentiles are middles of ranges

@@ -54,11 +54,17 @@ class Line:
 
 
 @dataclass
+class Tick:
+    place: float  # percent from the top, or from the left
+    text: str
+
+
+@dataclass
 class Growth:
-    most: str
-    begin: str
-    end: str
+    amounts: list[Tick]  # the largest first
+    times: list[Tick]
     lines: list[Line]
+    rss: Line | None  # of the process
 
 
 def _points(values: list[float], times: list[float], most: float) -> str:
@@ -66,6 +72,15 @@ def _points(values: list[float], times: list[float], most: float) -> str:
     span = max(times[-1] - times[0], 1e-9)
     return " ".join(f"{1000 * (time - times[0]) / span:.1f},{98 - 96 * value / most if most > 0 else 98:.1f}"
                     for value, time in zip(values, times))
+
+
+def scale(most: float) -> list[float]:
+    """From 0 to a round number that is as large, in at most six steps of 1, 2 or 5 of a unit."""
+    most = max(most, 4)
+    unit = 1024.0 ** int(math.log(most, 1024))
+    steps = (factor * unit for factor in (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500))
+    step = next((one for one in steps if most <= 6 * one), 500 * unit)
+    return [step * at for at in range(max(1, math.ceil(most / step)) + 1)]
 
 
 def _histories(shots: list[Profile]) -> dict[tuple, list[float]]:
@@ -83,13 +98,19 @@ def _growth(shots: list[Profile], named: Named) -> Growth | None:
         return None
     histories, times = _histories(shots), [shot.time for shot in shots]
     totals = [sum(site.inuse.bytes for site in shot.sites) for shot in shots]
-    most = max(totals)
+    resident = [float(shot.rss) for shot in shots if shot.rss]
+    ticks = scale(max([*totals, *resident]))
+    most = ticks[-1]
     sites = {named.profile.key(site): site for site in named.profile.sites}
     moved = sorted((key for key in histories if key in sites), key=lambda key: -abs(histories[key][-1] - histories[key][0]))
     rows = [("all", totals)] + [(named.where(sites[key]), histories[key]) for key in moved[:LINES]]
     lines = [Line(name, _points(values, times, most), STROKES[at], size(values[0]), size(values[-1]))
              for at, (name, values) in enumerate(rows)]
-    return Growth(size(most), "start", duration(times[-1] - times[0]), lines)
+    rss = Line("RSS of the process", _points(resident, times, most), "", size(resident[0]), size(resident[-1])) \
+        if len(resident) == len(shots) else None
+    seconds = times[-1] - times[0]
+    return Growth([Tick(98 - 96 * one / most, size(one) if one else "0") for one in reversed(ticks)],
+                  [Tick(25 * at, duration(seconds * at / 4) if at else "0 s") for at in range(5)], lines, rss)
 
 
 def _cells(row: Row, seconds: float, most: float) -> list[Cell]:
