@@ -7,7 +7,7 @@
 #include "profile/chance.h"
 #include "put.h"
 
-enum { JSON_THREADS = 8 };
+enum { JSON_THREADS = 8, JSON_SIZES = 64 /* powers of two */ };
 
 static void json_sum(const hak_sink_t *sink, const char *name, const hak_profile_sum_t *sum) {
     hak_sink_format(sink, ",\"%s\":{\"samples\":%l,\"objects\":%l,\"bytes\":%l,\"raw_bytes\":%l}",
@@ -70,10 +70,32 @@ static void json_threads(const hak_sink_t *sink, const json_thread_t *thread, un
     hak_sink_format(sink, "]");
 }
 
+/* Blocks in use of 2^n to 2^(n+1) - 1 bytes. */
+static void json_sizes(const hak_sink_t *sink, const hak_profile_sum_t size[JSON_SIZES]) {
+    const char *comma = "";
+    hak_sink_format(sink, ",\n  \"sizes\":[");
+    for (unsigned i = 0; i < JSON_SIZES; i++) {
+        if (size[i].samples != 0) {
+            hak_sink_format(sink, "%s{\"from\":%l,\"samples\":%l,\"objects\":%l,\"bytes\":%l}",
+                            comma, (uint64_t)1 << i, size[i].samples,
+                            hak_chance_whole(size[i].objects), hak_chance_whole(size[i].bytes));
+            comma = ",";
+        }
+    }
+    hak_sink_format(sink, "]");
+}
+
+static void size_note(hak_profile_sum_t *size, const hak_profile_sample_t *sample) {
+    size->samples++;
+    size->objects += sample->weight;
+    size->bytes += sample->weight * (double)sample->bytes;
+}
+
 /* The figures that are sums over the samples in use, which are sorted by thread. */
 static void json_samples(const hak_sink_t *sink, const obs_copy_t *copy,
                          const hak_profile_site_t *site) {
     json_thread_t thread[JSON_THREADS], current = {0};
+    hak_profile_sum_t size[JSON_SIZES] = {0};
     unsigned thread_count = 0;
     size_t count, first = obs_copy_samples(copy, site, &count);
     uint64_t oldest_ns = 0;
@@ -82,6 +104,7 @@ static void json_samples(const hak_sink_t *sink, const obs_copy_t *copy,
         const hak_profile_sample_t *sample = copy->sample[i];
         oldest_ns = hak_most(oldest_ns, hak_excess(copy->now_ns, sample->time_ns));
         pinned += obs_copy_pinned(sample);
+        size_note(&size[hak_log2(sample->bytes | 1)], sample);
         if (sample->thread_id != current.id && current.id != 0) {
             threads_note(thread, &thread_count, current);
             current.bytes = 0;
@@ -97,6 +120,7 @@ static void json_samples(const hak_sink_t *sink, const obs_copy_t *copy,
                     hak_chance_whole(site->variance));
     json_lifetimes(sink, site, oldest_ns);
     json_threads(sink, thread, thread_count);
+    json_sizes(sink, size);
 }
 
 static void json_site(const hak_sink_t *sink, const obs_copy_t *copy,

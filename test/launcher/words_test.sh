@@ -53,7 +53,7 @@ for option in $options --by --focus --ignore --hide "PID|CORE|FILE.json"; do
     says out "$option"
 done
 expect 0 "$hakmem" help
-for option in --by --focus --ignore --hide --list --suppressions FILE; do
+for option in --by --focus --ignore --hide --list --sizes --suppressions FILE; do
     says out "$option"
 done
 version=$(sed -n 's/^#define HAK_VERSION_[A-Z]* //p' "$HAKMEM_SOURCE/include/hakmem/hakmem.h" | paste -sd .)

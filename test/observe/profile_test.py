@@ -74,6 +74,12 @@ def known(found):
     assert len({site["label"] for site in found["sites"]}) == 3
     assert found["peak"]["live_bytes"] > found["estimate"]["live_bytes"] + (20 << 20)
     assert sum(site["peak"]["bytes"] for site in found["sites"]) >= found["peak"]["live_bytes"] * 0.999
+    for site in found["sites"]:
+        sizes, in_use = site["sizes"], site["inuse"]
+        assert sum(one["samples"] for one in sizes) == in_use["samples"]
+        assert abs(sum(one["bytes"] for one in sizes) - in_use["bytes"]) <= len(sizes)
+        assert all(one["from"] * one["objects"] <= one["bytes"] < 2 * one["from"] * one["objects"] for one in sizes), sizes
+        assert [one["from"] for one in sizes] == sorted({one["from"] for one in sizes})
     assert [len(site["threads"]) for site in found["sites"] if site["alloc"]["samples"] in (300, 1000)] == [1, 1]
 
 

@@ -23,7 +23,8 @@ const bars = () => Array.from(graph.querySelectorAll("g")).map((one) => [one.que
   Number(one.querySelector("rect").getAttribute("width"))]);
 found.whole = bars();
 found.wide = [document.documentElement.scrollWidth, window.innerWidth, graph.clientWidth];
-found.table = [document.querySelector(".scroll").scrollWidth, document.querySelector(".scroll").clientWidth];
+found.table = [document.querySelector(".scroll:has(.sites)").scrollWidth, document.querySelector(".scroll:has(.sites)").clientWidth];
+found.sizes = [document.querySelector(".scroll:has(.sizes)").scrollWidth, document.querySelector(".scroll:has(.sizes)").clientWidth];
 press("#icicle"); found.icicle = bars();
 document.querySelectorAll("input[name=kind]")[3].checked = true;
 document.querySelectorAll("input[name=kind]")[3].dispatchEvent(new Event("change")); found.pinned = bars();
@@ -165,6 +166,7 @@ def test_bars_are_as_wide_as_their_bytes(driven):
     assert max(bar[2] for bar in whole) == whole[0][2] > 0 and driven["icicle"][0][2] == 0
     assert driven["wide"][0] <= driven["wide"][1] and driven["wide"][2] > driven["wide"][1] * 0.8
     assert driven["table"][0] <= driven["table"][1], driven["table"]  # no column is cut off
+    assert driven["sizes"][0] <= driven["sizes"][1], driven["sizes"]
 
 
 @CHROMIUM

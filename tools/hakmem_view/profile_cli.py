@@ -16,7 +16,7 @@ from .profile_command import Asked
 from .profile_group import BY
 from .profile_model import Profile
 from .profile_names import Named
-from .profile_plain import CHOICES, LIST, MODES, PUSH
+from .profile_plain import CHOICES, LIST, MODES, PUSH, SIZES
 
 
 def _file(words: str):
@@ -54,6 +54,7 @@ def profile(  # noqa: PLR0913 - words of the command line
         push: str = typer.Option("", "--push", metavar="URL", help=PUSH),
         rows: int = typer.Option(20, "--rows", min=0, help="rows that are shown; 0: all"),
         by: str = typer.Option("function", "--by", metavar="|".join(BY), help="what a row is: a function, a line of it, or a stack"),
+        sizes: bool = _flag("sizes", SIZES),
         lists: str = typer.Option("", "--list", metavar="REGEX", help=LIST),
         focus: str = _choice("focus"), ignore: str = _choice("ignore"), hide: str = _choice("hide"),
         suppressions: str = _choice("suppressions", "FILE"),
@@ -75,7 +76,7 @@ def profile(  # noqa: PLR0913 - words of the command line
                   "diff" if diff else "".join(mode).replace("per-thread", "threads") or "inuse", diff,
                   {name: path for name, path in files.items() if path is not None}, profile_push.server(push) if push else None,
                   keep, stop, rows, by,
-                  profile_command.choice(focus, ignore, hide, suppressions), profile_command.pattern("list", lists))
+                  profile_command.choice(focus, ignore, hide, suppressions), profile_command.pattern("list", lists), sizes)
     options = [f"--{name}={value}" for name, value in (("profile", run_profile), ("lib", lib)) if value]
     if cli.OWN:
         _of_program(asked, cli.OWN, options)
@@ -153,7 +154,7 @@ def _of_targets(asked: Asked) -> None:
         raise ViewError(f"profile: too many words: {' '.join(asked.targets[1:])}")
     out = terminal.console()
     where = observer.find(asked.targets[0])
-    if out.is_terminal and asked.seconds is None and asked.is_shown and not asked.listed and where.pid:
+    if out.is_terminal and asked.seconds is None and asked.is_table and where.pid:
         _live(asked, where, out, before)
         return
     shots, _, pid = profile_command.of_process(asked)

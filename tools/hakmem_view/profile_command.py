@@ -42,6 +42,7 @@ class Asked:
     by: str = "function"
     choice: Choice = ALL
     listed: Optional[re.Pattern] = None  # functions whose source is shown in place of the table
+    sizes: bool = False  # bytes by the size of blocks in place of it
 
     def named(self, found: Profile, pid: int = 0) -> Named:
         return Named(found, pid, choice=self.choice)
@@ -50,6 +51,11 @@ class Asked:
     def is_shown(self) -> bool:
         """On the terminal, not in files or on a server."""
         return not self.files and self.push is None
+
+    @property
+    def is_table(self) -> bool:
+        """A table of functions, which may be live."""
+        return self.is_shown and not self.listed and not self.sizes
 
     @property
     def kind(self) -> str:
@@ -206,7 +212,7 @@ def since(shots: list[Shot]) -> Optional[Profile]:
 
 def shown_at_end(asked: Asked, found: Profile) -> Asked:
     """What was in use at the peak, where little of it is left and the user did not say what he wants."""
-    if asked.mode != "inuse" or asked.diff or not asked.is_shown or found.peak_bytes <= PEAK * max(found.estimate, 1):
+    if asked.mode != "inuse" or asked.diff or not asked.is_table or found.peak_bytes <= PEAK * max(found.estimate, 1):
         return asked
     say(f"{size(found.estimate)} is left at its end, {size(found.peak_bytes)} was in use at its peak: this is the peak")
     return replace(asked, mode="peak")

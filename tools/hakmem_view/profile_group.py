@@ -84,7 +84,8 @@ def merged(sites: list[Site]) -> Site:
                 _sum([one.peak for one in sites]), *(math.fsum(getattr(one, key) for one in sites)
                                                      for key in ("requested", "pinned", "variance")),
                 Lifetimes(sum(one.freed for one in lives), sum(one.censored for one in lives),
-                          oldest=max(one.oldest for one in lives)), sorted(threads.items(), key=lambda one: -one[1]))
+                          oldest=max(one.oldest for one in lives)), sorted(threads.items(), key=lambda one: -one[1]),
+                [size for one in sites for size in one.sizes])
 
 
 def _grown(rows: list[Row], site: Site) -> Optional[Growth]:

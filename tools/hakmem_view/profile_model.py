@@ -91,6 +91,23 @@ class Lifetimes:
 
 
 @dataclass
+class Size:
+    """Blocks in use of `begin` bytes, a power of two, to less than twice that."""
+
+    begin: int
+    samples: int
+    objects: float
+    bytes: float
+
+    @classmethod
+    def of(cls, table: dict) -> Size:
+        begin = int_of(table, "from")
+        if begin < 1 or begin & (begin - 1) or begin >= 1 << 64:
+            raise Malformed("from is no power of two")
+        return cls(begin, max(0, int_of(table, "samples")), *(max(0.0, real_of(table, key)) for key in ("objects", "bytes")))
+
+
+@dataclass
 class Site:
     """One stack that allocates."""
 
@@ -104,6 +121,7 @@ class Site:
     variance: float = 0.0  # of inuse.bytes
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
     threads: list[tuple[int, float]] = field(default_factory=list)  # thread ID, bytes in use
+    sizes: list[Size] = field(default_factory=list)  # of blocks in use; none of an older version
 
     @classmethod
     def of(cls, table: dict) -> Site:
@@ -116,7 +134,7 @@ class Site:
                    Value.of(_table_of(table, "alloc")), Value.of(_table_of(table, "peak")),
                    max(0.0, real_of(table, "requested_bytes")), max(0.0, real_of(table, "pinned_bytes")),
                    max(0.0, real_of(table, "variance")) or inuse.variance, Lifetimes.of(_table_of(table, "lifetimes_ns")),
-                   sorted(threads, key=lambda one: -one[1]))
+                   sorted(threads, key=lambda one: -one[1]), list_of(table, "sizes", Size.of)[:64])
 
     @property
     def error(self) -> float:

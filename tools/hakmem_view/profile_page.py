@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from . import page, profile_report
+from . import page, profile_report, profile_sizes
 from .installed import page as installed_page
 from .profile_group import Row, grouped
 from .profile_model import KINDS, Kind, Profile, Site, difference
@@ -225,8 +225,17 @@ def html(shots: list[Profile], named: Named, title: str, kind: str) -> str:
     style = (page.TEMPLATES / "profile.css").read_text(encoding="utf-8")
     return page.render("profile.html.j2", found=named.profile, title=title, head=_head(named.profile, title), lead=lead(named),
                        kinds=[*KINDS.values(), *([DIFFERENCE] if growth else [])], chosen=kind, modules=legend, growth=growth, foot=profile_report.FOOT,
-                       columns=[*COLUMNS, *([GROWN] if growth else [])], rows=rows, left=left, hash=f"sha256-{digest}",
+                       sizes=_sizes(named), columns=[*COLUMNS, *([GROWN] if growth else [])], rows=rows, left=left, hash=f"sha256-{digest}",
                        words=installed_page("words"), own_style=Markup(style), data=Markup(data), script=Markup(script))
+
+
+def _sizes(named: Named) -> list[tuple[str, Cell, str, str]]:
+    """Of each range of sizes its name, bytes, objects, and the function that holds most of it."""
+    bins = profile_sizes.bins(named)
+    most = max((one.value.bytes for one in bins), default=0.0)
+    return [(one.name, Cell(size(one.value.bytes), one.value.bytes, profile_report.error_words(one.value, one.error),
+                            100 * one.value.bytes / most if most else 0.0), number(round(one.value.objects)),
+             f"{one.where} ({share(one.part, 1)})") for one in bins]
 
 
 def _head(found: Profile, title: str) -> list[str]:

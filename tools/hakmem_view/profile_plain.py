@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import held_by, observer, profile_command, profile_list, profile_push, profile_report
+from . import held_by, observer, profile_command, profile_list, profile_push, profile_report, profile_sizes
 from .errors import ViewError
 from .installed import NAME, page
 from .profile_command import Asked, Shot
@@ -19,6 +19,7 @@ from .profile_names import Named
 FILES = {"json": "the library's JSON as it is", "pprof": "for go tool pprof, which finds the names itself",
          "heap-v2": "for jeprof", "collapsed": "folded stacks, for flamegraph.pl", "speedscope": "for speedscope.app"}
 PUSH = "send it to a server: http://HOST:4040/ingest (Pyroscope), http://HOST:4318/v1development/profiles (OpenTelemetry)"
+SIZES = "bytes in use by the size of blocks, and who holds most of each, in place of the table"
 LIST = "the source of matching functions with bytes beside its lines, in place of the table"
 CHOICES = {"focus": "only stacks with a function or file that matches", "ignore": "no stack with a function or file that matches",
            "hide": "leave matching functions out of stacks",
@@ -43,6 +44,7 @@ def parser() -> Parser:
     found.add_argument("--seconds", type=float, help="how long to sample; 10")
     found.add_argument("--rows", type=int, default=profile_report.MOST, help="rows that are shown; 0: all")
     found.add_argument("--by", choices=list(BY), default="function", help="what a row is: a function, a line of it, or a stack")
+    found.add_argument("--sizes", action="store_true", help=SIZES)
     found.add_argument("--list", default="", metavar="REGEX", help=LIST)
     for name, words in CHOICES.items():
         found.add_argument(f"--{name}", default="", metavar="FILE" if name == "suppressions" else "REGEX", help=words)
@@ -80,7 +82,7 @@ def asked_of(words: list[str]) -> tuple[Asked, list[str]]:
     return Asked(found.targets, found.rate, found.seconds, "diff" if found.diff else found.mode or "inuse", found.diff, files,
                  profile_push.server(found.push) if found.push else None, found.keep, found.stop, found.rows, found.by,
                  profile_command.choice(*(getattr(found, name) for name in CHOICES)),
-                 profile_command.pattern("list", found.list)), options
+                 profile_command.pattern("list", found.list), found.sizes), options
 
 
 def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, own_pprof, since=None) -> None:
@@ -90,6 +92,9 @@ def _finish(asked: Asked, shots: list[Shot], named: Named, title: str, before, o
     width = shutil.get_terminal_size().columns
     if asked.listed:
         print("\n".join(profile_list.lines(named, asked.listed, asked.kind, max(width, 60))))
+        return
+    if asked.sizes:
+        print("\n".join([*profile_report.head(named.profile, title)[:1], "", *profile_sizes.lines(named, max(width, 60))]))
         return
     print("\n".join(profile_report.lines(profile_report.make(named, title, asked.mode, before, asked.rows, since, asked.by),
                                          width)))

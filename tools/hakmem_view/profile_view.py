@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from . import process, profile_list, profile_report, terminal
+from . import process, profile_list, profile_report, profile_sizes, terminal
 from .profile_command import Asked, Session, title
 from .profile_group import Row
 from .profile_model import Profile
@@ -62,6 +62,11 @@ def _narrow(report: profile_report.Report, width: int) -> list[Text]:
 def write(out: Console, named: Named, about: str, asked: Asked, before: Optional[Profile], since: Optional[Profile] = None) -> None:
     if asked.listed:
         for line in profile_list.lines(named, asked.listed, asked.kind, out.width):
+            out.print(Text(line), no_wrap=True)
+        return
+    if asked.sizes:
+        out.print(Text(profile_report.head(named.profile, about)[0], "bold"))
+        for line in ["", *profile_sizes.lines(named, out.width)]:
             out.print(Text(line), no_wrap=True)
         return
     out.print(table(profile_report.make(named, about, asked.mode, before, asked.rows, since, asked.by), out.width))
