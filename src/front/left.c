@@ -15,7 +15,10 @@
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_tcache_lost[HAK_SC_COUNT]; /* [lock REGISTRY] */
 
 HAK_LOCKED_STATE hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] */
+HAK_LOCKED_STATE hak_tcache_group_t *hak_idle_groups;  /* [atomic] */
+HAK_LOCKED_STATE hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] */
 HAK_LOCKED_STATE uint32_t hak_tcache_parted;           /* [lock REGISTRY] unused since a trim */
+HAK_LOCKED_STATE uint32_t hak_tcache_generation;       /* [atomic] */
 
 enum { PARTED_LEAST = 256, PARTED_SHARE = 4 };
 
@@ -30,51 +33,66 @@ static hak_tcache_group_t *group_of(hak_tcache_t *tcache) {
     return is_first ? NULL : (void *)(tcache - (end - (uintptr_t)tcache->far_side) / STEP);
 }
 
+/* A group stays in the list of idle ones until a trim, also if a thread takes a tcache of it. A
+ * list is linked back last where a tcache enters, and first where one leaves: the child of a fork
+ * that is not clean may get it in between. */
 bool hak_tcache_unuse(hak_tcache_t *tcache) {
     hak_tcache_group_t *group = group_of(tcache);
+    tcache->ahead = NULL;
     tcache->second = hak_unused_tcaches;
     hak_unused_tcaches = tcache;
+    if (tcache->second != NULL) {
+        tcache->second->ahead = tcache;
+    }
     if (group != NULL) {
         group->unused++;
         hak_tcache_parted++;
+    }
+    if (group != NULL && group->unused == HAK_GROUP_TCACHES && !group->is_idle) {
+        group->is_idle = true;
+        group->next = hak_idle_groups;
+        hak_store_relaxed(&hak_idle_groups, group);
     }
     return hak_tcache_parted >= hak_most(PARTED_LEAST, hak_tcache_count / PARTED_SHARE);
 }
 
 void hak_tcache_reuse(hak_tcache_t *tcache) {
     hak_tcache_group_t *group = group_of(tcache);
-    hak_unused_tcaches = tcache->second;
+    if (tcache->second != NULL) {
+        tcache->second->ahead = tcache->ahead;
+    }
+    *(tcache->ahead != NULL ? &tcache->ahead->second : &hak_unused_tcaches) = tcache->second;
     if (group != NULL) {
         group->unused--;
         hak_tcache_parted -= hak_tcache_parted != 0;
     }
 }
 
-/* Whole OS pages inside, less the last fields. */
-static char *group_inner(hak_tcache_group_t *group, size_t *bytes) {
-    char *from = (char *)hak_align_up((uintptr_t)group, hak_os_page_bytes());
-    uintptr_t end = hak_align_down((uintptr_t)&group->next, hak_os_page_bytes());
-    *bytes = hak_excess(end, (uintptr_t)from);
-    return from;
-}
-
 hak_tcache_group_t *hak_tcache_group_begin(void) {
     hak_tcache_group_t *group = hak_spare_groups;
-    size_t bytes;
     if (group == NULL) {
         return hak_meta_alloc(sizeof *group);
     }
     hak_spare_groups = group->next;
-    group->next = NULL;
-    group_inner(group, &bytes);
-    hak_meta_note_used(bytes);
+    hak_meta_note_used(group->purged_bytes);
     return group;
 }
 
+/* --- trim ------------------------------------------------------------------------------------- */
+
 #define FOLD(name, text) hak_single_writer_add(&to->name, from->name);
 
+/* Threads that start enter the list before its head, without the lock, and then are `before` it. */
+static bool group_may_go(hak_tcache_group_t *group) {
+    bool may_go = group->unused == HAK_GROUP_TCACHES;
+    for (unsigned i = 0; may_go && i < HAK_GROUP_TCACHES; i++) {
+        may_go = hak_load_acquire(&group->tcache[i].before) != NULL; /* pairs TCACHES */
+    }
+    return may_go;
+}
+
 /* Statistics add the counters of all tcaches. FALLBACK is held. */
-static void fold(hak_tcache_t *tcache) {
+static void tcache_take(hak_tcache_t *tcache) {
     if (tcache->changing != 0) {
         hak_tcache_forget(tcache);
     }
@@ -86,68 +104,81 @@ static void fold(hak_tcache_t *tcache) {
         hak_bin_counters_t *to = &hak_bin_side(&hak_tcache_fallback, sc)->counters;
         HAK_BIN_COUNTERS(FOLD)
     }
+    if (tcache->tally != NULL) {
+        *tcache->tally = (hak_tally_t){0};
+        hak_meta_give(tcache->tally, HAK_TALLY_LINES);
+    }
+    if (tcache->next != NULL) {
+        hak_store_relaxed(&tcache->next->before, tcache->before);
+    }
+    tcache->before->next = tcache->next;
+    hak_tcache_reuse(tcache);
+    hak_tcache_count--;
 }
 
-/* Threads that start enter the list before its head, without the lock. The head's group stays. */
-static hak_tcache_group_t *groups_take(void) {
-    hak_tcache_group_t *taken = NULL;
-    hak_tcache_t *t = hak_load_acquire(&hak_all_tcaches); /* pairs TCACHES */
-    const hak_tcache_group_t *newest = t == NULL ? NULL : group_of(t);
-    while (t != NULL && t->next != NULL) {
-        hak_tcache_t *next = t->next;
-        hak_tcache_group_t *group = group_of(next);
-        if (group == NULL || group == newest || group->unused != HAK_GROUP_TCACHES) {
-            t = next;
-            continue;
+/* Looks at a few groups. Those that may not go come here again when their tcaches were used. False:
+ * there was none. FALLBACK and REGISTRY are held. */
+static bool groups_take(void) {
+    unsigned i = 0;
+    for (; i < HAK_TRIM_GROUPS && hak_idle_groups != NULL; i++) {
+        hak_tcache_group_t *group = hak_idle_groups;
+        hak_store_relaxed(&hak_idle_groups, group->next);
+        group->is_idle = false;
+        if (group_may_go(group)) {
+            for (unsigned k = 0; k < HAK_GROUP_TCACHES; k++) {
+                tcache_take(&group->tcache[k]);
+            }
+            group->next = hak_going_groups;
+            hak_going_groups = group;
         }
-        fold(next);
-        if (next->tally != NULL) {
-            *next->tally = (hak_tally_t){0};
-            hak_meta_give(next->tally, HAK_TALLY_LINES);
-            next->tally = NULL;
-        }
-        t->next = next->next;
-        hak_tcache_count--;
-        if (next == group->tcache) {
-            group->next = taken;
-            taken = group;
-        }
-    }
-    for (hak_tcache_t **link = &hak_unused_tcaches; *link != NULL;) {
-        hak_tcache_group_t *group = group_of(*link);
-        bool goes = group != NULL && group != newest && group->unused == HAK_GROUP_TCACHES;
-        link = goes ? link : &(*link)->second;
-        *link = goes ? (*link)->second : *link;
     }
     hak_tcache_parted = 0;
-    hak_tcache_search_count = 0;
-    return taken;
+    hak_tcache_search_count = (uint32_t)hak_least(hak_tcache_search_count, 2 * hak_tcache_count);
+    return i != 0;
 }
 
-void hak_tcache_trim(void) {
-    if (HAK_HARDEN) {
-        return;
+/* Bytes that need no memory any more: whole OS pages, less the last fields. */
+static size_t group_clear(hak_tcache_group_t *group) {
+    char *from = (char *)hak_align_up((uintptr_t)group, hak_os_page_bytes());
+    char *end = (char *)hak_align_down((uintptr_t)&group->next, hak_os_page_bytes());
+    if (from >= end || !hak_os_purge(from, (size_t)(end - from))) {
+        from = end = (char *)&group->next;
     }
-    hak_lock_acquire(HAK_LOCK_FALLBACK);
-    hak_lock_acquire(HAK_LOCK_REGISTRY);
-    hak_tcache_fallback_prepare();
-    hak_tcache_group_t *group = groups_take();
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    hak_lock_release(HAK_LOCK_FALLBACK);
-    while (group != NULL) { /* ours alone, as hooks of the C library's functions may allocate */
-        hak_tcache_group_t *next = group->next;
-        size_t bytes;
-        char *inner = group_inner(group, &bytes);
-        memset(group, 0, sizeof *group);
-        if (bytes != 0) {
-            hak_os_purge(inner, bytes);
-        }
-        hak_meta_note_used((size_t)0 - bytes);
+    memset(group, 0, (size_t)(from - (char *)group));
+    memset(end, 0, (size_t)((char *)&group->next - end));
+    return (size_t)(end - from);
+}
+
+/* Without locks, as hooks of the C library's functions may allocate. In a fork that comes in
+ * between, the child does it again. */
+static void groups_clear(hak_tcache_group_t *group) {
+    for (hak_tcache_group_t *next; group != NULL; group = next) {
+        size_t bytes = group_clear(group);
         hak_lock_acquire(HAK_LOCK_REGISTRY);
+        hak_going_groups = next = group->next;
         group->next = hak_spare_groups;
+        group->purged_bytes = bytes;
         hak_spare_groups = group;
+        hak_meta_note_used((size_t)0 - bytes);
         hak_lock_release(HAK_LOCK_REGISTRY);
-        group = next;
+    }
+}
+
+/* Signals are blocked by piece: a handler that allocates may need the locks. */
+void hak_tcache_trim(void) {
+    for (bool goes_on = !HAK_HARDEN && hak_load_relaxed(&hak_idle_groups) != NULL; goes_on;) {
+        uint64_t signals = hak_os_block_signals();
+        hak_lock_acquire(HAK_LOCK_FALLBACK);
+        hak_add_relaxed(&hak_tcache_generation, 1);
+        hak_lock_acquire(HAK_LOCK_REGISTRY);
+        hak_tcache_fallback_prepare();
+        goes_on = hak_going_groups == NULL && groups_take(); /* else another trim goes on */
+        hak_tcache_group_t *taken = goes_on ? hak_going_groups : NULL;
+        hak_lock_release(HAK_LOCK_REGISTRY);
+        hak_add_relaxed(&hak_tcache_generation, 1);
+        hak_lock_release(HAK_LOCK_FALLBACK);
+        groups_clear(taken);
+        hak_os_restore_signals(signals);
     }
 }
 
@@ -213,7 +244,9 @@ void hak_tcache_after_fork(bool is_clean) {
     if (is_clean) {
         hak_span_after_fork();
         messages_mend();
+        groups_clear(hak_going_groups);
     }
+    hak_going_groups = NULL; /* else they may be half taken */
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
     if (has_self) {

@@ -21,11 +21,15 @@ typedef struct hak_tcache_group hak_tcache_group_t;
 struct hak_tcache_group {
     hak_tcache_t tcache[HAK_GROUP_TCACHES];
     hak_bin_side_t far_side[HAK_GROUP_TCACHES][HAK_SIDES_FAR];
-    hak_tcache_group_t *next; /* [lock REGISTRY] of a spare one */
+    hak_tcache_group_t *next; /* [lock REGISTRY] of an idle, going or spare one */
+    size_t purged_bytes;      /* [lock REGISTRY] of a spare one: of its memory */
     uint32_t unused;          /* [lock REGISTRY] its tcaches in hak_unused_tcaches */
+    bool is_idle;             /* [lock REGISTRY] in hak_idle_groups: all were unused */
 };
 extern hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR]; /* of the first tcache, in no group */
 extern hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] zero, and without memory */
+extern hak_tcache_group_t *hak_idle_groups;  /* [atomic] changed under REGISTRY */
+extern hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] of the one trim at a time */
 extern uint32_t hak_tcache_search_count;     /* [lock REGISTRY] tcaches at the next search */
 /* A group for new tcaches, or NULL. [lock REGISTRY] */
 hak_tcache_group_t *hak_tcache_group_begin(void);
@@ -34,8 +38,13 @@ hak_tcache_group_t *hak_tcache_group_begin(void);
  * is due: 256, and a quarter of all. */
 bool hak_tcache_unuse(hak_tcache_t *tcache);
 void hak_tcache_reuse(hak_tcache_t *tcache);
+/* [atomic] Changes before and after tcaches leave the list of all: odd in between, when they may be
+ * counted there and in the fallback tcache. */
+extern uint32_t hak_tcache_generation;
 /* Returns the memory of groups whose tcaches are all unused; their counts go to the fallback
- * tcache. Not in hardened builds, whose tcaches lead to quarantines. */
+ * tcache. Not in hardened builds, whose tcaches lead to quarantines. A locked section looks at
+ * HAK_TRIM_GROUPS groups at most: some 80 us, as one of 8,000 tcaches took 10 ms. */
+enum { HAK_TRIM_GROUPS = 8 };
 HAK_COLD void hak_tcache_trim(void);
 
 #endif

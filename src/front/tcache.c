@@ -202,6 +202,9 @@ static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const voi
         tcache->next = hak_load_relaxed(&hak_all_tcaches);
         while (!hak_cas_release(&hak_all_tcaches, &tcache->next, tcache)) { /* pairs TCACHES */
         }
+        if (tcache->next != NULL) {
+            hak_store_release(&tcache->next->before, tcache); /* pairs TCACHES */
+        }
     }
     if (HAK_HARDEN && tcache != NULL) {
         hak_quarantine_attach(tcache);

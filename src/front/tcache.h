@@ -80,20 +80,23 @@ struct hak_tcache {
     uint32_t ticks;                  /* [thread] slow-path events, front/event.h */
     uint32_t event_step;             /* [thread] step of time of the last own events */
     uint32_t thread_id;              /* [lock REGISTRY] of its thread */
-    const void *thread;              /* [lock REGISTRY] address of its thread's TLS word */
-    bool is_attached;                /* [lock REGISTRY] a live thread has it */
-    bool is_refilling : 1;           /* [thread] events run inside an allocation */
-    bool guard_is_extra : 1;         /* [thread] guard_left is of the allowance, not of the rate */
-    uint8_t changing;                /* [thread] not 0: in a slow path, lists and counts differ */
-    hak_owner_t *home;               /* [thread] refills come from its slabs */
-    hak_tcache_t *next;              /* [lock REGISTRY] list of all tcaches */
-    hak_tcache_t *second;            /* [thread] TCACHE-10, or NULL; of an unused one the next,
-                                        [lock REGISTRY] */
-    hak_thread_counters_t counters;  /* [thread] */
-    uint32_t drawn;                  /* [thread] TCACHE-7 */
-    uint16_t initial_bytes;          /* [thread] of a bin at first */
-    uint8_t shrink_cursor;           /* [thread] class to visit next */
-    uint8_t flush_round;             /* [thread] hak_event_flush_round at its last look */
+    union {                          /* [lock REGISTRY] */
+        const void *thread;          /* address of its thread's TLS word */
+        hak_tcache_t *ahead;         /* of an unused one, the one before in that list, or NULL */
+    };
+    bool is_attached;               /* [lock REGISTRY] a live thread has it */
+    bool is_refilling : 1;          /* [thread] events run inside an allocation */
+    bool guard_is_extra : 1;        /* [thread] guard_left is of the allowance, not of the rate */
+    uint8_t changing;               /* [thread] not 0: in a slow path, lists and counts differ */
+    hak_owner_t *home;              /* [thread] refills come from its slabs */
+    hak_tcache_t *next;             /* [lock REGISTRY] list of all tcaches */
+    hak_tcache_t *second;           /* [thread] TCACHE-10, or NULL; of an unused one the next,
+                                       [lock REGISTRY] */
+    hak_thread_counters_t counters; /* [thread] */
+    uint32_t drawn;                 /* [thread] TCACHE-7 */
+    uint16_t initial_bytes;         /* [thread] of a bin at first */
+    uint8_t shrink_cursor;          /* [thread] class to visit next */
+    uint8_t flush_round;            /* [thread] hak_event_flush_round at its last look */
     int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */
@@ -107,6 +110,7 @@ struct hak_tcache {
     uint64_t taken_bytes;   /* [thread] of blocks that slabs gave to its bins, and large ones */
     uint64_t given_bytes;   /* [thread] of those that its bins gave back, and large ones */
     hak_tally_t *tally;     /* [thread] NULL: it was never asked for */
+    hak_tcache_t *before;   /* [atomic] in the list of all; NULL: the newest, or not known yet */
     hak_bin_side_t side[HAK_SIDES_NEAR];
     /* [const] TCACHE-9. The processor fetches lines in pairs: next is another's bin */
     HAK_LINE_ALIGNED hak_bin_t others[(HAK_KIND_MASK + 1 - HAK_KIND_LARGE) / HAK_KIND_PER_CLASS];

@@ -6,6 +6,9 @@
 #include "span/span.h"
 #include "unit/front.h"
 
+#include <sched.h>
+#include <signal.h>
+
 enum { CROWD_GROUPS = 8, CROWD_SOME = CROWD_GROUPS * HAK_GROUP_TCACHES, CROWD = 600 };
 
 static hak_tcache_t *crowd[CROWD];
@@ -122,4 +125,100 @@ UNIT_TEST(trim_counts_blocks_that_a_fork_lost) {
     hak_tcache_trim();
     assert_true(hak_tcache_lost[sc] >= cached / CROWD_GROUPS * (CROWD_GROUPS - 1));
     assert_true(hak_tcache_count <= 1 + HAK_GROUP_TCACHES);
+}
+
+/* Others wait for no more than a section. */
+UNIT_TEST(trim_takes_few_groups_in_a_section) {
+    enum { MANY = 200 }; /* from 256 on they go by themselves */
+    crowd_begin(MANY);
+    crowd_end(0, MANY);
+    uint32_t before = hak_tcache_count, generation = hak_tcache_generation;
+    assert_int_equal(generation % 2, 0);
+    hak_tcache_trim();
+    uint32_t gone = before - hak_tcache_count, sections = (hak_tcache_generation - generation) / 2;
+    assert_int_equal(hak_tcache_generation % 2, 0);
+    assert_true(gone >= MANY - 2 * HAK_GROUP_TCACHES);
+    assert_true(gone <= sections * HAK_TRIM_GROUPS * HAK_GROUP_TCACHES);
+}
+
+/* What the kernel does not take back is still metadata, and is used again. */
+UNIT_TEST(trim_counts_memory_that_the_kernel_does_not_take) {
+    crowd_begin(CROWD_SOME);
+    crowd_end(0, CROWD_SOME);
+    size_t metadata = hak_meta_bytes();
+    hak_os_fault_plan(HAK_OS_CALL_PURGE, 0, UINT64_MAX);
+    hak_tcache_trim();
+    hak_os_fault_clear();
+    assert_non_null(hak_spare_groups);
+    assert_int_equal(hak_meta_bytes(), metadata);
+    for (hak_tcache_group_t *group = hak_spare_groups; group != NULL; group = group->next) {
+        assert_true(is_all_zero(group, offsetof(hak_tcache_group_t, next)));
+    }
+    crowd_begin(CROWD_SOME);
+    assert_int_equal(hak_meta_bytes(), metadata);
+    crowd_end(0, CROWD_SOME);
+}
+
+/* Another thread was about to clear a group when this one forked. Until then no other trim begins.
+ */
+UNIT_TEST(trim_that_a_fork_cuts_ends_in_the_child) {
+    crowd_begin(CROWD_SOME);
+    crowd_end(0, CROWD_SOME);
+    hak_tcache_trim();
+    hak_tcache_group_t *group = hak_spare_groups;
+    assert_non_null(group);
+    hak_spare_groups = group->next;
+    hak_going_groups = group;
+    group->next = NULL;
+    memset(group->tcache, 1, sizeof group->tcache);
+    hak_meta_note_used(group->purged_bytes);
+    crowd_begin(CROWD_SOME);
+    crowd_end(0, CROWD_SOME);
+    hak_tcache_group_t *others = hak_spare_groups;
+    uint32_t count = hak_tcache_count;
+    size_t metadata = hak_meta_bytes();
+    hak_tcache_trim();
+    assert_true(hak_tcache_count == count && hak_spare_groups == others);
+    hak_tcache_after_fork(true);
+    assert_null(hak_going_groups);
+    assert_ptr_equal(hak_spare_groups, group);
+    assert_ptr_equal(group->next, others);
+    assert_true(is_all_zero(group, offsetof(hak_tcache_group_t, next)));
+    assert_int_equal(hak_meta_bytes(), metadata - group->purged_bytes);
+}
+
+static bool trim_was_inside, trim_is_handled;
+
+static void trim_signalled(int signal) {
+    (void)signal;
+    trim_was_inside = trim_was_inside || !hak_lock_holds_none();
+    trim_is_handled = true;
+}
+
+static void *trim_alone(void *unused) {
+    hak_tcache_trim();
+    return unused;
+}
+
+/* The kernel calls the handler of a signal that is not blocked before the thread goes on. */
+UNIT_TEST(trim_is_interrupted_by_no_signal) {
+    struct sigaction action = {.sa_handler = trim_signalled}, before;
+    pthread_t thread;
+    if (UNIT_IS_TSAN) { /* which calls handlers later */
+        skip();
+    }
+    crowd_begin(CROWD_SOME);
+    crowd_end(0, CROWD_SOME);
+    sigaction(SIGUSR1, &action, &before);
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    assert_int_equal(pthread_create(&thread, NULL, trim_alone, NULL), 0);
+    while (hak_load_relaxed(&hak_locks[HAK_LOCK_REGISTRY].state) != 2) {
+        sched_yield();
+    }
+    pthread_kill(thread, SIGUSR1);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    pthread_join(thread, NULL);
+    sigaction(SIGUSR1, &before, NULL);
+    assert_true(trim_is_handled);
+    assert_false(trim_was_inside);
 }
