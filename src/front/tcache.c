@@ -362,8 +362,12 @@ void hak_tcache_fallback_prepare(void) {
     }
 }
 
+HAK_LOCKED_STATE uint64_t hak_fallback_signals; /* [lock FALLBACK] its holder's mask before */
+
 hak_tcache_t *hak_tcache_fallback_lock(void) {
+    uint64_t signals = hak_os_block_signals();
     hak_lock_acquire(HAK_LOCK_FALLBACK);
+    hak_fallback_signals = signals;
     if (hak_tcache_fallback.first_entry == 0) {
         hak_lock_acquire(HAK_LOCK_REGISTRY);
         hak_tcache_fallback_prepare();
@@ -376,7 +380,9 @@ hak_tcache_t *hak_tcache_fallback_lock(void) {
 }
 
 void hak_tcache_fallback_unlock(void) {
+    uint64_t signals = hak_fallback_signals;
     hak_lock_release(HAK_LOCK_FALLBACK);
+    hak_os_restore_signals(signals);
 }
 
 /* The thread's hit paths write the bins meanwhile. */

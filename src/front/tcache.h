@@ -192,7 +192,8 @@ void hak_tcache_flush(hak_tcache_t *tcache);
 void hak_bin_flush(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (past their exit hook, or metadata ran out). The caller
- * holds HAK_LOCK_FALLBACK between the two calls. */
+ * holds HAK_LOCK_FALLBACK between the two calls, and gets no signals: a handler that allocates
+ * would wait for its own thread. */
 extern hak_tcache_t hak_tcache_fallback; /* [lock FALLBACK] */
 hak_tcache_t *hak_tcache_fallback_lock(void);
 void hak_tcache_fallback_prepare(void); /* for visitors, too. [lock REGISTRY] */

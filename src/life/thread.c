@@ -20,13 +20,16 @@ static bool has_exit_key;      /* [init] */
 HAK_TLS hak_life_self_t hak_life_self;
 
 /* The value only marks that a tcache exists: libraries in another namespace (dlmopen) have their
- * own key tables but share the thread's slots, so the value may be another copy's. */
+ * own key tables but share the thread's slots, so the value may be another copy's. A signal handler
+ * may allocate, as it interrupts no call of ours: it would wait for locks of its own thread. */
 static void thread_exit(void *value) {
     (void)value;
     hak_life_self.has_exited = true;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
+        uint64_t signals = hak_os_block_signals();
         hak_tcache_detach(tcache);
+        hak_os_restore_signals(signals);
     }
 }
 

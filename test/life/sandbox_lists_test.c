@@ -27,8 +27,8 @@ enum { KEPT = 3000, STEPS = 20000, BIG = 12, CHILDREN = 6, THREADS = 3 };
 /* Of a process that does nothing but allocate, and whose control group has no limit. */
 static const unsigned rule[] = {CALLS_MEMORY, CALLS_CLOCK, SYS_exit_group};
 /* All that the page of sandboxes names, and what a fork calls without us. */
-static const unsigned page[] = {CALLS_MEMORY, CALLS_THREAD, CALLS_FORK, CALLS_LIMIT,
-                                CALLS_CLOCK,  CALLS_LOCKED, FORK,       SYS_exit_group};
+static const unsigned page[] = {CALLS_MEMORY, CALLS_THREAD, CALLS_END, CALLS_FORK,    CALLS_LIMIT,
+                                CALLS_CLOCK,  CALLS_LOCKED, FORK,      SYS_exit_group};
 /* PostgreSQL's process that redoes the log for a server of pages, and what its list lacks for this
  * library: madvise, mremap, mprotect, futex, clock_gettime. */
 static const unsigned redo[] = {CALLS_MEMORY, CALLS_CLOCK, SYS_exit_group, SYS_rt_sigreturn,

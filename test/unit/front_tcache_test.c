@@ -3,6 +3,8 @@
  * Tcaches: attach, flush, detach, capacities, fallback. */
 #include "unit/front.h"
 
+#include <signal.h>
+
 /* Runs in a thread of its own, which never had a tcache. */
 static void *no_tcache_yet(void *context) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
@@ -238,6 +240,29 @@ FRONT_TEST(fallback_serves_and_gets_back) {
         hak_free(block);
         block = next;
     }
+}
+
+static bool fallback_is_handled, fallback_was_inside;
+
+static void fallback_signalled(int signal) {
+    (void)signal;
+    fallback_is_handled = true;
+    fallback_was_inside = hak_lock_holds(HAK_LOCK_FALLBACK);
+}
+
+/* A handler that allocates would wait for its own thread. */
+FRONT_TEST(fallback_is_held_without_signals) {
+    struct sigaction action = {.sa_handler = fallback_signalled}, before;
+    if (UNIT_IS_TSAN) { /* which calls handlers later */
+        skip();
+    }
+    sigaction(SIGUSR1, &action, &before);
+    (void)hak_tcache_fallback_lock();
+    raise(SIGUSR1);
+    assert_false(fallback_is_handled);
+    hak_tcache_fallback_unlock();
+    assert_true(fallback_is_handled && !fallback_was_inside);
+    sigaction(SIGUSR1, &before, NULL);
 }
 
 /* TCACHE-1: the fallback tcache is no thread, and counts as no user, wherever it moves. */

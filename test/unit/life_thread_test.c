@@ -5,9 +5,12 @@
 #include "double/audit.h"
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
+#include "os/lock.h"
 #include "unit/unit.h"
 
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 
 enum { BATCH = 8, BLOCKS = 200, MOST_BYTES = 2000, WAVES = 40, STACK_BYTES = 256 << 10 };
 
@@ -151,6 +154,45 @@ UNIT_TEST(thread_exit_with_a_first_use_in_the_last_round_loses_few_tcaches) {
     }
     hak_audit_t audit;
     UNIT_EXPECT(hak_audit_walk(&audit), "%s", audit.broken);
+}
+
+static unsigned exit_signals, exit_inside;
+
+static void exit_signalled(int signal) {
+    (void)signal;
+    exit_signals++;
+    exit_inside += !hak_lock_holds_none();
+}
+
+static pthread_barrier_t exit_barrier;
+
+static void *exit_alone(void *unused) {
+    hak_free(hak_malloc(1));
+    pthread_barrier_wait(&exit_barrier);
+    pthread_barrier_wait(&exit_barrier);
+    return unused;
+}
+
+/* The signal comes while the end waits for a lock. One that is not blocked comes before the thread
+ * goes on, and a handler that allocates would then wait for its own thread. */
+UNIT_TEST(thread_exit_is_interrupted_by_no_signal) {
+    struct sigaction action = {.sa_handler = exit_signalled}, before;
+    pthread_t thread;
+    sigaction(SIGUSR1, &action, &before);
+    pthread_barrier_init(&exit_barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, exit_alone, NULL), 0);
+    pthread_barrier_wait(&exit_barrier);
+    hak_lock_acquire(HAK_LOCK_REGISTRY);
+    pthread_barrier_wait(&exit_barrier);
+    while (hak_load_relaxed(&hak_locks[HAK_LOCK_REGISTRY].state) != 2) {
+        sched_yield();
+    }
+    pthread_kill(thread, SIGUSR1);
+    hak_lock_release(HAK_LOCK_REGISTRY);
+    pthread_join(thread, NULL);
+    sigaction(SIGUSR1, &before, NULL);
+    assert_int_equal(exit_signals, 1);
+    assert_int_equal(exit_inside, 0);
 }
 
 UNIT_AROUND(make_keys) {
