@@ -152,6 +152,34 @@ CONF_TEST(memory_takes_one_of_its_five_points) {
     conf_said("memory,memory:,memory:leas", 3);
 }
 
+/* All options with `first`, then `second` in force. */
+static void memory_values(const char *first, const char *second, uint64_t value[TABLE_OPTIONS]) {
+    char text[64];
+    conf_begin(NULL);
+    snprintf(text, sizeof text, "memory:%s,memory:%s", first, second);
+    assert_int_equal(hak_conf_parse(text, "test"), 0);
+    for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+        value[k] = conf_value_of(table_options[k].name);
+    }
+}
+
+CONF_TEST(later_point_of_memory_leaves_nothing_of_an_earlier_one) {
+    enum { POINTS = 5 };
+    uint64_t alone[TABLE_OPTIONS], both[TABLE_OPTIONS];
+    for (size_t i = 0; i < (size_t)POINTS * POINTS; i++) {
+        const char *first = table_presets[i / POINTS].name,
+                   *second = table_presets[i % POINTS].name;
+        memory_values(second, second, alone);
+        memory_values(first, second, both);
+        for (size_t k = 0; k < TABLE_OPTIONS; k++) {
+            UNIT_EXPECT(both[k] == alone[k], "%s, then %s: %s", first, second,
+                        table_options[k].name);
+            UNIT_EXPECT(strcmp(second, "balanced") != 0 || alone[k] == table_options[k].initial,
+                        "balanced is not the default: %s", table_options[k].name);
+        }
+    }
+}
+
 CONF_TEST(old_profiles_are_the_ends_of_memory) {
     static const char *const names[][2] = {{"low-memory", "least"}, {"throughput", "most"}};
     for (size_t i = 0; i < UNIT_COUNT(names); i++) {

@@ -133,7 +133,7 @@ CONF_TEST(help_prints_a_line_for_every_option_and_profile) {
     assert_non_null(strstr(
         said, "hakmem: report:off  (off, exit, json, explain, map, stats, profile, leaks)  "));
     assert_non_null(strstr(said, "hakmem: report_file:  (at most 255 bytes, no comma)  "));
-    assert_non_null(strstr(said, "hakmem: profile balanced = (nothing)  the default\n"));
+    assert_non_null(strstr(said, "hakmem: profile hardened = (nothing)  selects "));
     conf_begin(NULL);
     assert_string_equal(conf_said_by(hak_conf_read), ""); /* it is not wanted for ever */
 }
