@@ -45,7 +45,7 @@
     X(superslab_count, superslabs, superslabs, "superslabs")                                       \
     X(slab_count, slabs, slabs, "slabs")                                                           \
     X(thread_count, threads, threads, "threads with a cache")                                      \
-    X(tcache_count, tcaches, tcaches, "caches ever made for threads")                              \
+    X(tcache_count, tcaches, tcaches, "caches of threads, and unused ones")                        \
     X(owner_count, owners, owners, "heaps, about one a CPU, that the slabs belong to")             \
     X(large_count, large, large_blocks, "large blocks")                                            \
     X(huge_count, huge, huge_blocks, "huge blocks")
