@@ -77,7 +77,7 @@ struct obs_reader {
     uint64_t until_ns; /* CLOCK_MONOTONIC, after which nothing is read; 0: none */
     bool is_late;      /* it was reached */
     bool is_core;
-    bool is_exact;       /* for tests: no read brings more than is asked for */
+    bool is_exact;       /* no read brings more than is asked for */
     bool knows_resident; /* which pages are */
     bool knows_rss;      /* and of each mapping how much */
     obs_chunk_t *chunk;  /* a cache, as is the next */

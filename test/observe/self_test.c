@@ -12,7 +12,9 @@ enum { BLOCKS = 3000, BLOCK_BYTES = 1000 };
 
 static char *text;
 static size_t length;
-static uintptr_t pagemap; /* where the library's is */
+static uintptr_t pagemap;    /* where the library's is */
+static uint32_t *generation; /* of its list of tcaches */
+static uint32_t lists;       /* that were in doubt */
 
 static void put(void *context, const char *data, size_t bytes) {
     FILE *file = context;
@@ -30,7 +32,9 @@ static void report(obs_verb_t verb) {
     }
     EXPECT(is_open);
     pagemap = (uintptr_t)obs_root(&image, pagemap) + offsetof(hak_pagemap_t, zero);
+    generation = (uint32_t *)obs_root(&image, generation);
     obs_report(&image, verb, true, &sink);
+    lists = image.doubt.lists;
     obs_close(&reader);
     fclose(file);
 }
@@ -67,6 +71,16 @@ static void counts_and_maps_itself(void) {
     free(text);
 }
 
+/* Counts of tcaches that leave the list are in it and in the fallback tcache then. */
+static void a_list_that_changes_is_in_doubt(void) {
+    for (unsigned i = 0; i < 2; i++) {
+        report(OBS_STATS);
+        EXPECT(lists == i);
+        free(text);
+        (*generation)++;
+    }
+}
+
 /* A broken heap, or a moment within a change: the page map has an entry that leads to no class. */
 static void entries_of_no_class_are_no_slabs(void) {
     static const uint32_t wrong[] = {0xfc, 0xc0fe, 0xfffe, 0xff00fc, 0xfe, 0x66};
@@ -88,6 +102,7 @@ static void entries_of_no_class_are_no_slabs(void) {
 int main(void) {
     explains_itself();
     counts_and_maps_itself();
+    a_list_that_changes_is_in_doubt();
     entries_of_no_class_are_no_slabs();
     return 0;
 }
