@@ -416,6 +416,7 @@ static uint64_t tally_cached(hak_tcache_t *tcache) {
  * side, nor do those that were there and left. */
 void hak_tally_update(hak_tcache_t *tcache) {
     hak_tally_t *tally = tcache->tally;
+    hak_tcache_change(tcache, 1); /* else a signal handler that asks would count the same again */
     uint64_t cached = tally_cached(tcache);
     uint64_t taken = tcache->taken_bytes - tally->taken, given = tcache->given_bytes - tally->given;
     uint64_t more = hak_excess(cached, tally->cached), less = hak_excess(tally->cached, cached);
@@ -425,6 +426,7 @@ void hak_tally_update(hak_tcache_t *tcache) {
     tally->taken = tcache->taken_bytes;
     tally->given = tcache->given_bytes;
     tally->cached = cached;
+    hak_tcache_change(tcache, -1);
 }
 
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *, void *), void *context) {

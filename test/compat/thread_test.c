@@ -4,6 +4,7 @@
  * between two questions is seen. prof.*: sampling by jemalloc's names. */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,6 +120,52 @@ static void the_words_follow_without_a_question(void) {
     EXPECT(*freed >= before_freed + COUNT * SIZE - BIN);
 }
 
+#if defined(__x86_64__)
+
+static volatile bool is_stepping;
+
+static void ask(int signal) {
+    (void)signal;
+    if (is_stepping) {
+        tally("thread.allocated");
+    }
+}
+
+/* The flags are pushed below the red zone. */
+static inline __attribute__((always_inline)) void steps_switch(bool is_on) {
+    enum { STEP_FLAG = 0x100 };
+    if (is_on) {
+        __asm__ volatile("subq $128, %%rsp; pushfq; orq %0, (%%rsp); popfq; addq $128, %%rsp"
+                         :
+                         : "i"(STEP_FLAG)
+                         : "memory", "cc");
+    } else {
+        __asm__ volatile("subq $128, %%rsp; pushfq; andq %0, (%%rsp); popfq; addq $128, %%rsp"
+                         :
+                         : "i"(~STEP_FLAG)
+                         : "memory", "cc");
+    }
+    is_stepping = is_on;
+}
+
+/* After each instruction of both calls. */
+static void a_signal_handler_that_asks_counts_nothing_twice(void) {
+    struct sigaction action = {.sa_handler = ask}, before;
+    uint64_t held_before = held();
+    sigaction(SIGTRAP, &action, &before);
+    steps_switch(true);
+    void *volatile block = malloc(LARGE);
+    steps_switch(false);
+    EXPECT_EQ(held(), held_before + malloc_usable_size(block));
+    steps_switch(true);
+    free(block);
+    steps_switch(false);
+    EXPECT_EQ(held(), held_before);
+    sigaction(SIGTRAP, &before, NULL);
+}
+
+#endif
+
 static void sampling_begins_and_ends_by_prof_active(void) {
     bool is_active = true, on = true, off = false;
     size_t log2 = 12, too_large = 64;
@@ -179,6 +226,9 @@ int main(void) {
     RUN(the_difference_is_what_the_thread_holds);
     RUN(each_thread_has_its_own);
     RUN(the_words_follow_without_a_question);
+#if defined(__x86_64__)
+    RUN(a_signal_handler_that_asks_counts_nothing_twice);
+#endif
     RUN(sampling_begins_and_ends_by_prof_active);
     RUN(profiles_are_dumped_for_jeprof);
     return expect_status();
