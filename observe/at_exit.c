@@ -175,7 +175,6 @@ void hak_observer_end(void) {
     if (chosen == NULL) {
         return;
     }
-    hak_store_relaxed(&keep_tried, (uint32_t)getpid()); /* no file is kept from now on */
     const char *error = obs_report_make(&page, chosen->verb, chosen->form);
     if (error == NULL) {
         report_write(&page);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ static uint32_t kept_pid; /* whose it is */
 static char kept_path[KEEP_PATH];
 static obs_file_id_t kept_file;
 static uint64_t seen_sites, due_ns;
+static uint32_t over_pid; /* the process that wrote its report, and keeps nothing any more */
 
 static uint64_t clock_ns(int clock) {
     struct timespec now = {0};
@@ -98,9 +100,10 @@ static void head_fill(const char *program) {
     memcpy(kept->program, program, strnlen(program, OBS_KEPT_PROGRAM - 1));
 }
 
-/* false: the file has no room. */
+/* false: the file has no room. Its lock is the mapping's from then on: others leave it alone. */
 static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void *head)) {
     size_t bytes = OBS_KEPT_STORE + move(NULL, NULL);
+    (void)hak_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB);
     if (!room_take(fd, bytes) || !obs_file_find(fd, &kept_file)) {
         return false;
     }
@@ -132,7 +135,7 @@ obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *
         return OBS_KEEP_AGAIN;
     }
     kept = NULL; /* in the child of a fork it is the parent's */
-    int fd = obs_file_replace(path);
+    int fd = over_pid != (uint32_t)getpid() ? obs_file_replace(path) : -1;
     if (fd >= 0) {
         memcpy(kept_path, path, length);
         has_room = file_keep(fd, program, move);
@@ -165,7 +168,8 @@ void obs_keep_end(void) {
     if (!obs_enter(true)) {
         return;
     }
-    bool is_own = kept != NULL && kept_pid == (uint32_t)getpid();
+    over_pid = (uint32_t)getpid();
+    bool is_own = kept != NULL && kept_pid == over_pid;
     long fd =
         is_own ? hak_syscall(SYS_openat, AT_FDCWD, kept_path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (fd >= 0 && obs_file_find((int)fd, &there) && there.device == kept_file.device &&

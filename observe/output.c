@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -99,6 +100,21 @@ static bool file_is_own(long fd, const struct stat *status) {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+/* The mapping of a kept profile (kept.h) has the lock, as long as its process lives. */
+static bool file_is_held(long fd) {
+    return hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+}
+
+static bool path_is_held(const char *path) {
+    enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
+    bool is_held = fd >= 0 && file_is_held(fd);
+    if (fd >= 0) {
+        hak_syscall(SYS_close, fd);
+    }
+    return is_held;
+}
+
 /* Empties an existing file only if it is ours and has no second name: another user may write into
  * the folder. Devices, such as /dev/null, have no content. */
 static bool file_prepare(long fd) {
@@ -108,7 +124,7 @@ static bool file_prepare(long fd) {
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
     }
-    if (!is_ours || status.st_nlink != 1) {
+    if (!is_ours || status.st_nlink != 1 || file_is_held(fd)) {
         return false;
     }
     hak_syscall(SYS_fchmod, fd, 0600); /* some file systems have no modes */
@@ -122,7 +138,7 @@ int obs_file_replace(const char *path) {
     long there = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     if (there >= 0) {
         bool is_ours = hak_syscall(SYS_fstat, there, &status) == 0 && S_ISREG(status.st_mode) &&
-                       status.st_nlink == 1 && file_is_own(there, &status);
+                       status.st_nlink == 1 && file_is_own(there, &status) && !path_is_held(path);
         hak_syscall(SYS_close, there);
         if (!is_ours || hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) != 0) {
             return -1;

@@ -106,7 +106,12 @@ assert os.wait()[1] == 0
 y = [bytearray(3000 + i) for i in range(9000)]
 """
     files, done = left(folder, WORK + others + "os._exit(7)", "kept")
-    assert done.returncode == 7 and json.loads(files["kept"])["exact"]["live_bytes"] > 0, done  # the last one that wrote
+    assert done.returncode == 7 and files["kept"].startswith(KEPT), done
+    assert done.stderr.count("\n") == 1 and "can be written there" in done.stderr, done  # of the other program
+    status, found = profile_of(folder + "/kept")
+    assert status == 0 and found["is_whole"] and found["estimate"]["live_bytes"] > 32 << 20, found
+    files, _ = left(folder, WORK, "kept")
+    assert json.loads(files["kept"])["exact"]["live_bytes"] > 0  # its process has ended
 
 
 def test_number_is_a_process_and_lines_may_be_short(folder):
