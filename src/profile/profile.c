@@ -133,13 +133,15 @@ void hak_profile_start(void) {
 }
 
 /* In a forked child, where a store in a file is not mapped: its thread goes on inside, and finds an
- * empty store. */
+ * empty store, in the memory that the file took the place of: there may be no other. */
 static void store_renew(void) {
     hak_profile_store_t *store = &hak_profile_store;
-    char *fresh = store->head != NULL ? hak_os_map(store->bytes, hak_os_page_bytes()) : NULL;
+    char *fresh = store->head == NULL           ? NULL
+                  : hak_profile_reserve != NULL ? hak_profile_reserve
+                                                : hak_os_map(store->bytes, hak_os_page_bytes());
     if (fresh != NULL) {
         (void)hak_os_move(fresh, store->bytes, store->base, store->bytes, false);
-        store->head = NULL;
+        hak_profile_reserve = store->head = NULL;
     }
 }
 

@@ -13,6 +13,7 @@
 #include "base/counters.h"
 #include "front/hooks.h"
 #include "os/lock.h"
+#include "os/optional.h"
 #include "os/os.h"
 #include "profile/chance.h"
 #include "span/span.h"
@@ -57,9 +58,13 @@ static unsigned lifetime_bucket(uint64_t ns) {
 
 /* --- begin, end ------------------------------------------------------------------------------- */
 
-/* false: it is another process's, of which this is a child that the C library did not fork. */
-static bool store_lock(void) {
+/* false: a signal handler interrupted this thread's own section, or it is another process's, of
+ * which this is a child that the C library did not fork. */
+static bool store_enter(void) {
     const hak_profile_store_t *store = &hak_profile_store;
+    if (HAK_UNLIKELY(hak_lock_holds(HAK_LOCK_PROFILE))) {
+        return false;
+    }
     hak_lock_acquire(HAK_LOCK_PROFILE);
     bool is_own = store->head == NULL || store->process_id == hak_os_process_id();
     if (!is_own) {
@@ -108,7 +113,7 @@ static void store_show(void) {
 
 bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
     hak_profile_store_t *store = &hak_profile_store;
-    if (!store_lock()) {
+    if (!store_enter()) {
         return false;
     }
     if (store->base == NULL) {
@@ -127,7 +132,7 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
 }
 
 void hak_profile_store_pause(void) {
-    if (!store_lock()) {
+    if (!store_enter()) {
         return;
     }
     hak_profile_store.is_whole = false;
@@ -146,7 +151,7 @@ static void store_clear(const hak_profile_store_t *store) {
 
 void hak_profile_store_reset(void) {
     hak_profile_store_t *store = &hak_profile_store;
-    if (!store_lock()) {
+    if (!store_enter()) {
         return;
     }
     if (store->base != NULL) {
@@ -159,10 +164,12 @@ void hak_profile_store_reset(void) {
     store_leave();
 }
 
+HAK_LOCKED_STATE char *hak_profile_reserve; /* [lock of the observer] */
+
 /* Links are offsets, so the store may lie anywhere. */
 size_t hak_profile_store_move(char *to, void *head) {
     hak_profile_store_t *store = &hak_profile_store;
-    if (!store_lock()) {
+    if (!store_enter()) {
         return 0;
     }
     char *old = store->base;
@@ -176,7 +183,9 @@ size_t hak_profile_store_move(char *to, void *head) {
         store->head = head;
     }
     store_leave();
-    if (is_moved) {
+    if (is_moved && hak_profile_reserve == NULL && hak_os_purge(old, bytes)) {
+        hak_profile_reserve = old;
+    } else if (is_moved) {
         hak_os_unmap(old, bytes);
     }
     return bytes;
@@ -377,11 +386,6 @@ static bool store_add(const hak_profile_event_t *event) {
     store_count_in(hak_profile_site_at(store->base, site), sample);
     hak_count(profile_samples);
     return true;
-}
-
-/* false: also where a signal handler interrupted this thread's own section. */
-static bool store_enter(void) {
-    return HAK_LIKELY(!hak_lock_holds(HAK_LOCK_PROFILE)) && store_lock();
 }
 
 bool hak_profile_store_add(const hak_profile_event_t *event) {

@@ -85,6 +85,8 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole);
 void hak_profile_store_pause(void);
 /* Empties it. */
 void hak_profile_store_reset(void);
+/* The memory that a file took the place of: addresses, which read as zero. NULL: none. */
+extern char *hak_profile_reserve;
 /* hak_profile_keep */
 size_t hak_profile_store_move(char *to, void *head);
 /* The lock is gone with its holder: a new store, later. In a child alone. */

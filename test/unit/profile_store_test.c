@@ -252,6 +252,34 @@ STORE_TEST(store_that_moved_goes_on_and_keeps_a_copy_of_its_head) {
     hak_profile_store.head = NULL;
 }
 
+/* A signal handler forked while its thread was inside: the kernel maps no file there
+ * (MADV_DONTFORK), and refuses new memory. */
+STORE_TEST(child_that_is_inside_finds_an_empty_store_without_new_memory) {
+    static hak_profile_store_t head;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        size_t bytes = hak_profile_keep(NULL, NULL);
+        char *to = hak_os_map(bytes, hak_os_page_bytes());
+        bool is_kept = add(1, 0x1000, 64) && hak_profile_keep(to, &head) == bytes;
+        hak_lock_acquire(HAK_LOCK_PROFILE);
+        hak_os_unmap(to, bytes);
+        hak_os_fault_plan(HAK_OS_CALL_MAP, 0, UINT64_MAX);
+        hak_lock_fork_begin(false);
+        hak_profile_after_fork(false);
+        hak_lock_fork_end(true);
+        bool is_empty = hak_profile_store.base == to && hak_profile_store.head == NULL;
+        for (size_t i = 0; is_empty && i < bytes; i++) {
+            is_empty = to[i] == 0;
+        }
+        to[0] = 1;
+        hak_lock_release(HAK_LOCK_PROFILE);
+        _exit(is_kept && is_empty ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* Where a file has it, it is the parent's; the child has one of its own at its next event. */
 STORE_TEST(child_of_a_fork_leaves_the_file_to_its_parent) {
     static hak_profile_store_t head;
