@@ -156,15 +156,22 @@ class Named:
         """Of its stack. Where functions of Python are known, the interpreter that runs them is left out; else one of its own
         stands for all."""
         if site.stack not in self.shown:
-            if any(self.of(address)[0].is_python for address in site.stack):
+            if not self.interpreters:
+                self.shown[site.stack] = list(site.stack)
+            elif any(self.of(address)[0].is_python for address in site.stack):
                 self.shown[site.stack] = [address for address in site.stack if not self._is_interpreter(address)]
             else:
                 self.shown[site.stack] = interpreter.folded(site.stack, self._is_interpreter, self._tells, self._is_aside)
         return self.shown[site.stack]
 
+    @cached_property
+    def interpreters(self) -> set[int]:
+        """Where files of CPython are mapped."""
+        return {one.start for one in self.profile.mappings if perf_map.is_interpreter(one.name, one.path)}
+
     def _is_interpreter(self, address: int) -> bool:
         where = self.profile.mapping(address)
-        return where is not None and perf_map.is_interpreter(where.name, where.path)
+        return where is not None and where.start in self.interpreters
 
     def _is_aside(self, address: int) -> bool:
         return all(map(is_aside, self.of(address)))
@@ -177,7 +184,7 @@ class Named:
     def folds(self) -> int:
         """Sites whose stacks lack functions of the interpreter, although none of Python is known in them."""
         return sum(len(self.addresses(site)) < len(site.stack) and not any(self.of(address)[0].is_python for address in site.stack)
-                   for site in self.sites)
+                   for site in self.sites) if self.interpreters else 0
 
     def _label(self, label: str) -> Frame:
         """The name of what a label points to, if it is an address of the program; else a compiler's number of a type."""

@@ -170,7 +170,7 @@ def _check(found: Profile, exact: int) -> str:
     if not found.is_whole:
         return f"The library counts {size(exact)}; blocks allocated before sampling began are not in the profile."
     if found.error >= found.estimate:
-        return f"The library counts {size(exact)}: too little for one sample per {size(found.rate)}; --rate 16k takes more."
+        return f"The library counts {size(exact)}: too little for one sample per {size(found.rate)}; a smaller --rate takes more."
     percent = 100 * (found.estimate - exact) / exact
     away = f"{abs(percent):.1f} % {'above' if percent > 0 else 'below'}" if abs(percent) >= 0.05 else "the same"
     return f"The library counts {size(exact)}; the estimate is {away}."
