@@ -83,6 +83,8 @@ int main(int argc, char **argv) {
     plugin = deepbind_of(open_inner());
     exchange(&plugin);
     expect_say("ok     dlopen_by_a_library_uses_its_search_path\n");
+    EXPECT_EQ(version_seen_by(argv[4], RTLD_NOW | RTLD_DEEPBIND), 2);
+    expect_say("ok     plugin_whose_needed_library_is_loaded_prefers_its_own_names\n");
     EXPECT(dlopen("libhakmem_is_not_here.so", RTLD_NOW) == NULL && dlerror() != NULL);
     expect_say("ok     dlopen_of_nothing_fails_with_a_reason\n");
     return 0;
