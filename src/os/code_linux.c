@@ -61,17 +61,16 @@ uintptr_t hak_os_stack_end(uintptr_t at) {
 
 /* With nobody to wake or to move, it only compares the word. */
 static long word_compare(uintptr_t word) {
-    bool is_refused = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK);
-    return is_refused ? -EPERM
-                      : hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
+    return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
 }
 
 HAK_AT_START hak_os_peek_t hak_os_peek(const void *word) {
-    long result = word_compare((uintptr_t)word);
-    bool is_nothing = result == 0 || result == -EFAULT;
-    return is_nothing            ? HAK_OS_PEEK_NOTHING
-           : (result == -EAGAIN) ? HAK_OS_PEEK_OTHER
-                                 : HAK_OS_PEEK_UNKNOWN;
+    bool is_refused = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK);
+    long result = is_refused ? -EPERM : word_compare((uintptr_t)word);
+    if (result == 0 || result == -EFAULT) {
+        return HAK_OS_PEEK_NOTHING;
+    }
+    return result == -EAGAIN ? HAK_OS_PEEK_OTHER : HAK_OS_PEEK_UNKNOWN;
 }
 
 /* A filter may answer anything, but then for an address of the kernel's, too. */

@@ -20,30 +20,23 @@ enum {
 /* The golden ratio in 32 bits: at distances without a pattern, as pages written to may have one. */
 static const uint32_t SAMPLE_STEP = 0x9e3779b1;
 
-typedef uint32_t HAK_MAY_ALIAS dense_word_t;
-
 hak_dense_t hak_dense_sure;
 
-/* `is_readable`: by a load, else by the kernel. */
-static HAK_UNORDERED hak_os_peek_t page_peek(const char *page, size_t bytes, bool is_readable) {
+static hak_os_peek_t page_peek(const char *page, size_t bytes) {
     hak_os_peek_t found = HAK_OS_PEEK_NOTHING;
     for (unsigned i = 0; i < SAMPLE_WORDS && found == HAK_OS_PEEK_NOTHING; i++) {
-        const char *word = page + bytes / SAMPLE_WORDS * i;
-        found = !is_readable                                ? hak_os_peek(word)
-                : *(const volatile dense_word_t *)word != 0 ? HAK_OS_PEEK_OTHER
-                                                            : HAK_OS_PEEK_NOTHING;
+        found = hak_os_peek(page + bytes / SAMPLE_WORDS * i);
     }
     return found;
 }
 
 /* Ends once more than so many pages of the sample are untouched. */
-static size_t written_unless(const char *base, size_t bytes, size_t most_pages, size_t untouched,
-                             bool is_readable) {
+static size_t written_unless(const char *base, size_t bytes, size_t most_pages, size_t untouched) {
     size_t page = hak_os_page_bytes(), pages = hak_most(bytes / page, 1), written = 0;
     size_t count = hak_least(pages, most_pages);
     for (size_t i = 0; i < count && i - written <= untouched; i++) {
         size_t at = i * pages / count + ((i + 1) * SAMPLE_STEP >> 16) % (pages / count);
-        hak_os_peek_t found = page_peek(base + at * page, page, is_readable);
+        hak_os_peek_t found = page_peek(base + at * page, page);
         if (found == HAK_OS_PEEK_UNKNOWN) {
             return SIZE_MAX;
         }
@@ -53,15 +46,13 @@ static size_t written_unless(const char *base, size_t bytes, size_t most_pages, 
 }
 
 size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
-    bool is_readable = hak_os_is_same_mapping(base, base + bytes - 1) && hak_os_is_readable(base);
-    return written_unless(base, bytes, most_pages, most_pages, is_readable);
+    return written_unless(base, bytes, most_pages, most_pages);
 }
 
 void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
     size_t untouched = SAMPLE_PAGES / DENSE_PART; /* with more of them it is not dense */
-    size_t written =
-        learns ? written_unless(base, bytes, SAMPLE_PAGES, untouched, false) : SIZE_MAX;
+    size_t written = learns ? written_unless(base, bytes, SAMPLE_PAGES, untouched) : SIZE_MAX;
     bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_PART;
     size_t next = hak_most(2u * hak_load_relaxed(&dense->bet), 1);
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;

@@ -19,13 +19,11 @@ HAK_INLINE bool hak_dense_is_due(const hak_dense_t *dense) {
     return hak_load_relaxed(&dense->left) == 0;
 }
 
-/* Estimates the bytes written to in memory that began as zero, and is nobody's, by words of so many
- * OS pages. 4 system calls tell that it is one mapping that can be read; else some may be
- * inaccessible, and the kernel reads the words, 4 calls a page at most. SIZE_MAX: not known. */
+/* Estimates the bytes written to in memory that began as zero, by words of so many OS pages, which
+ * the kernel reads: some may be inaccessible. Up to 4 system calls a page. SIZE_MAX: not known. */
 size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages);
 
-/* Samples memory that began as untouched small OS pages. The kernel reads it, as the program may
- * make blocks inaccessible meanwhile. With learn:0 nothing is dense. */
+/* Samples memory that began as untouched small OS pages. With learn:0 nothing is dense. */
 void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes);
 
 /* Another range is opened: will it be written to throughout? */

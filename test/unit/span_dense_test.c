@@ -98,31 +98,6 @@ DENSE_TEST(kernel_that_does_not_tell_leaves_small_pages) {
     assert_int_equal(open_all(), 0);
 }
 
-static size_t written(unsigned units) {
-    return hak_dense_written(span.base, (size_t)units * HAK_UNIT_BYTES, 24);
-}
-
-DENSE_TEST(memory_of_one_mapping_is_read_after_a_few_calls) {
-    hak_os_fault_plan(HAK_OS_CALL_PEEK, 1u << 30, 1);
-    assert_int_equal(written(UNITS), 0);
-    write_part(16);
-    assert_int_equal(written(UNITS), (size_t)UNITS * HAK_UNIT_BYTES);
-    assert_in_range(hak_os_fault_calls(HAK_OS_CALL_PEEK), 1, 4);
-}
-
-DENSE_TEST(memory_that_is_inaccessible_in_part_is_not_read) {
-    write_part(16);
-    for (unsigned i = 0; i < UNITS; i += UNITS / 2) {
-        assert_true(hak_os_conceal(span.base + (size_t)i * HAK_UNIT_BYTES, HAK_UNIT_BYTES));
-    }
-    size_t some = written(UNITS);
-    assert_in_range(some, 1, (size_t)UNITS * HAK_UNIT_BYTES - 1);
-    assert_int_equal(written(1), 0);
-    for (unsigned i = 0; i < UNITS; i += UNITS / 2) {
-        assert_true(hak_os_commit(span.base + (size_t)i * HAK_UNIT_BYTES, HAK_UNIT_BYTES));
-    }
-}
-
 DENSE_TEST(nothing_is_sampled_without_the_learner) {
     write_part(16);
     for (unsigned i = 0; i < 2; i++) {
