@@ -352,6 +352,7 @@ static uint64_t generation_now(obs_image_t *image) {
 void obs_collect(hak_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
     uint64_t generation = generation_now(image);
+    obs_forget(image->reader); /* else lists may be older */
     memset(snapshot, 0, sizeof *snapshot);
     visit_caches(image, snapshot, collect_cache);
     collect_owners(image, snapshot);

@@ -100,29 +100,32 @@ static void head_fill(const char *program) {
     memcpy(kept->program, program, strnlen(program, OBS_KEPT_PROGRAM - 1));
 }
 
-/* false: the file has no room. Its lock is the mapping's from then on: others leave it alone. */
-static bool file_keep(int fd, const char *program, size_t (*move)(char *to, void *head)) {
-    size_t bytes = OBS_KEPT_STORE + move(NULL, NULL);
-    (void)hak_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB);
+/* NULL: the file has no room. Its lock is the mapping's alone once the file is closed, so a child
+ * does not hold it: others leave the file alone. */
+static void *file_map(int fd, size_t bytes) {
     if (!room_take(fd, bytes) || !obs_file_find(fd, &kept_file)) {
-        return false;
+        return NULL;
     }
+    (void)hak_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB);
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        return false;
+        return NULL;
     }
     /* else a child, which may have fewer rights, could write to what this process trusts */
     if (madvise(map, bytes, MADV_DONTFORK) != 0) {
         munmap(map, bytes);
-        return false;
+        return NULL;
     }
+    return map;
+}
+
+static void file_keep(void *map, const char *program, size_t (*move)(char *to, void *head)) {
     kept = map;
     kept_pid = (uint32_t)getpid();
     head_fill(program);
     modules_list();
     (void)move((char *)map + OBS_KEPT_STORE, &kept->store);
     memcpy(kept->magic, OBS_KEPT_MAGIC, sizeof kept->magic);
-    return true;
 }
 
 obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *to, void *head)) {
@@ -137,12 +140,15 @@ obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *
     kept = NULL; /* in the child of a fork it is the parent's */
     int fd = over_pid != (uint32_t)getpid() ? obs_file_replace(path) : -1;
     if (fd >= 0) {
+        void *map = file_map(fd, OBS_KEPT_STORE + move(NULL, NULL));
+        hak_syscall(SYS_close, fd);
         memcpy(kept_path, path, length);
-        has_room = file_keep(fd, program, move);
-        if (!has_room) {
+        has_room = map != NULL;
+        if (has_room) {
+            file_keep(map, program, move);
+        } else {
             hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
         }
-        hak_syscall(SYS_close, fd);
     }
     obs_leave();
     return has_room ? OBS_KEEP_DONE : OBS_KEEP_NO_ROOM;

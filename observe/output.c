@@ -100,15 +100,17 @@ static bool file_is_own(long fd, const struct stat *status) {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* The mapping of a kept profile (kept.h) has the lock, as long as its process lives. */
-static bool file_is_held(long fd) {
-    return hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+/* The mapping of a kept profile (kept.h) has the lock, as long as its process lives. It counts only
+ * where no other user can read the file, which is all that a lock needs. */
+static bool file_is_held(long fd, const struct stat *status) {
+    return (status->st_mode & 077) == 0 &&
+           hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
 }
 
-static bool path_is_held(const char *path) {
+static bool path_is_held(const char *path, const struct stat *status) {
     enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
-    bool is_held = fd >= 0 && file_is_held(fd);
+    bool is_held = fd >= 0 && file_is_held(fd, status);
     if (fd >= 0) {
         hak_syscall(SYS_close, fd);
     }
@@ -124,7 +126,7 @@ static bool file_prepare(long fd) {
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
     }
-    if (!is_ours || status.st_nlink != 1 || file_is_held(fd)) {
+    if (!is_ours || status.st_nlink != 1 || file_is_held(fd, &status)) {
         return false;
     }
     hak_syscall(SYS_fchmod, fd, 0600); /* some file systems have no modes */
@@ -138,7 +140,8 @@ int obs_file_replace(const char *path) {
     long there = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     if (there >= 0) {
         bool is_ours = hak_syscall(SYS_fstat, there, &status) == 0 && S_ISREG(status.st_mode) &&
-                       status.st_nlink == 1 && file_is_own(there, &status) && !path_is_held(path);
+                       status.st_nlink == 1 && file_is_own(there, &status) &&
+                       !path_is_held(path, &status);
         hak_syscall(SYS_close, there);
         if (!is_ours || hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) != 0) {
             return -1;

@@ -164,14 +164,17 @@ static void groups_clear(hak_tcache_group_t *group) {
     }
 }
 
-/* Signals are blocked by piece: a handler that allocates may need the locks. */
+/* Signals are blocked by piece: a handler that allocates may need the locks. No more pieces than
+ * the tcaches at first have: others may part meanwhile. */
 void hak_tcache_trim(void) {
-    for (bool goes_on = !HAK_HARDEN && hak_load_relaxed(&hak_idle_groups) != NULL; goes_on;) {
+    bool goes_on = !HAK_HARDEN && hak_load_relaxed(&hak_idle_groups) != NULL;
+    for (uint32_t piece = 0, pieces = 1; goes_on && piece < pieces; piece++) {
         uint64_t signals = hak_os_block_signals();
         hak_lock_acquire(HAK_LOCK_FALLBACK);
         hak_add_relaxed(&hak_tcache_generation, 1);
         hak_lock_acquire(HAK_LOCK_REGISTRY);
         hak_tcache_fallback_prepare();
+        pieces = piece == 0 ? 1 + hak_tcache_count / (HAK_TRIM_GROUPS * HAK_GROUP_TCACHES) : pieces;
         goes_on = hak_going_groups == NULL && groups_take(); /* else another trim goes on */
         hak_tcache_group_t *taken = goes_on ? hak_going_groups : NULL;
         hak_lock_release(HAK_LOCK_REGISTRY);
@@ -241,6 +244,7 @@ static void tcache_leave(hak_tcache_t *tcache, bool is_clean) {
 /* Other threads' bins may be in the middle of a change, so they are not read: their
  * blocks are lost to the child, whose next threads use the tcaches. */
 void hak_tcache_after_fork(bool is_clean) {
+    hak_tcache_generation += hak_tcache_generation % 2; /* its trim is gone */
     if (is_clean) {
         hak_span_after_fork();
         messages_mend();

@@ -297,14 +297,13 @@ static void tcache_end(hak_tcache_t *tcache) {
     hak_wanted_serve();
 }
 
-static void tcache_part(hak_tcache_t *tcache) {
+/* Whether a trim is due. */
+static bool tcache_part(hak_tcache_t *tcache) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
     bool is_due = hak_tcache_unuse(tcache);
     hak_lock_release(HAK_LOCK_REGISTRY);
-    if (is_due) {
-        hak_tcache_trim();
-    }
+    return is_due;
 }
 
 /* A lock that the thread held stays locked: then others are hardly able to go on, and nothing is
@@ -323,7 +322,7 @@ static HAK_COLD void tcache_abandon(hak_tcache_t *tcache) {
     }
 }
 
-void hak_tcache_detach(hak_tcache_t *tcache) {
+bool hak_tcache_detach(hak_tcache_t *tcache) {
     hak_tcache_t *second = HAK_HARDEN ? tcache->second : NULL;
     bool is_inside = tcache->changing != 0 || (second != NULL && second->changing != 0) ||
                      hak_in_unlocked_update != 0 || !hak_lock_holds_none();
@@ -333,14 +332,14 @@ void hak_tcache_detach(hak_tcache_t *tcache) {
         if (second != NULL) {
             tcache_abandon(second);
         }
-        return;
+        return false;
     }
     tcache_end(tcache);
     if (second != NULL) {
         tcache_end(second);
-        tcache_part(second);
+        (void)tcache_part(second);
     }
-    tcache_part(tcache);
+    return tcache_part(tcache);
 }
 
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache) {

@@ -171,8 +171,8 @@ HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);
 hak_tcache_t *hak_tcache_attach(void);
 
 /* Empties the bins, and leaves the thread without a tcache. If a signal handler ends the
- * thread inside a slow path, nobody uses its tcache again. */
-void hak_tcache_detach(hak_tcache_t *tcache);
+ * thread inside a slow path, nobody uses its tcache again. Whether a trim is due (left.h). */
+bool hak_tcache_detach(hak_tcache_t *tcache);
 
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);

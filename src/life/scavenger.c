@@ -45,7 +45,7 @@ static uintptr_t detour_begin(void) {
 static HAK_COLD void *scavenger_main(void *unused) {
     uintptr_t tcache = detour_begin(); /* for good: it would count as the program's */
     if (tcache != 0) {
-        hak_tcache_detach((hak_tcache_t *)(tcache + hak_pagemap_base()));
+        (void)hak_tcache_detach((hak_tcache_t *)(tcache + hak_pagemap_base()));
     }
     pthread_setname_np(pthread_self(), "hakmem");
     pthread_detach(pthread_self());

@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "front/flush.h"
+#include "front/left.h"
 #include "life/life.h"
 #include "os/lock.h"
 
@@ -28,8 +29,11 @@ static void thread_exit(void *value) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         uint64_t signals = hak_os_block_signals();
-        hak_tcache_detach(tcache);
+        bool is_due = hak_tcache_detach(tcache);
         hak_os_restore_signals(signals);
+        if (is_due) {
+            hak_tcache_trim(); /* lets handlers in between its pieces */
+        }
     }
 }
 
@@ -61,7 +65,7 @@ hak_tcache_t *hak_life_thread_start(void) {
     tcache = hak_tcache_attach();
     int saved = errno;
     if (tcache != NULL && has_exit_key && pthread_setspecific(exit_key, tcache) != 0) {
-        hak_tcache_detach(tcache); /* the thread's end would not detach it */
+        (void)hak_tcache_detach(tcache); /* the thread's end would not detach it */
         tcache = NULL;
     }
     errno = saved;

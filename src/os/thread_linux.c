@@ -86,12 +86,13 @@ void hak_os_sleep(uint64_t ns) {
 /* The C library cancels threads by the first, and changes user IDs in all threads by the second,
  * whose sender waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33, SIGNAL_MUSL_SETXID = 34 };
-/* SIGSYS: a program's handler may emulate filtered calls; blocked, it ends the process. */
-enum { SIGNAL_FILTER = 31 };
+/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS: of an instruction or a call of the thread, as
+ * where the program's handler emulates filtered calls. Blocked, they end the process. */
+static const uint64_t SIGNALS_OWN = 1ull << (4 - 1) | 1ull << (5 - 1) | 1ull << (7 - 1) |
+                                    1ull << (8 - 1) | 1ull << (11 - 1) | 1ull << (31 - 1);
 
 uint64_t hak_os_block_signals(void) {
-    uint64_t all =
-        ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | 1ull << (SIGNAL_FILTER - 1));
+    uint64_t all = ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | SIGNALS_OWN);
     if (!hak_libc_is_glibc()) {
         all &= ~(1ull << (SIGNAL_MUSL_SETXID - 1)); /* musl's: glibc's number is its SIGCANCEL */
     }

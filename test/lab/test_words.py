@@ -244,7 +244,8 @@ def test_ledger_table_is_replaced_not_doubled(tmp_path):
 def test_health_gives_profile_debug_little_work(monkeypatch, scale, debug):
     amounts = {}
 
-    def measure(row, launch):
+    def measure(row, launch, how):
+        assert how.timeout == 600  # nothing is timed
         amounts.setdefault(launch, []).append(row)
         return types.SimpleNamespace(failure="", check=row, fields={"hwm_kib": 1})
     monkeypatch.setattr(health, "measure", measure)

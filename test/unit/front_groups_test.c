@@ -32,7 +32,9 @@ static void crowd_begin(unsigned count) {
 static void crowd_end(unsigned from, unsigned count) {
     uintptr_t mine = hak_tcache_offset;
     for (unsigned i = from; i < count; i++) {
-        hak_tcache_detach(crowd[i]);
+        if (hak_tcache_detach(crowd[i])) {
+            hak_tcache_trim();
+        }
     }
     hak_tcache_offset = mine;
 }
