@@ -113,6 +113,8 @@ def _theirs(row: table.Theirs) -> Rule:
 
     def answer(value: str) -> Answer:
         found, ours = _number(value), ""
+        if row.rule in ("SWITCH", "LACKS", "PROF", "ACTIVE", "FINAL") and value not in ("true", "false"):
+            return "", "no valid value: true or false"
         if row.rule == "DECAY":
             return _delay(value)
         if row.rule in ("POWER", "RATE"):
