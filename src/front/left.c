@@ -17,6 +17,7 @@ HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_tcache_lost[HAK_SC_COUNT]; /* [
 HAK_LOCKED_STATE hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_group_t *hak_idle_groups;  /* [atomic] */
 HAK_LOCKED_STATE hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] */
+HAK_LOCKED_STATE const void *hak_going_thread;         /* [lock REGISTRY] its TLS word's address */
 HAK_LOCKED_STATE uint32_t hak_tcache_parted;           /* [lock REGISTRY] unused since a trim */
 HAK_LOCKED_STATE uint32_t hak_tcache_generation;       /* [atomic] */
 
@@ -177,6 +178,7 @@ void hak_tcache_trim(void) {
         pieces = piece == 0 ? 1 + hak_tcache_count / (HAK_TRIM_GROUPS * HAK_GROUP_TCACHES) : pieces;
         goes_on = hak_going_groups == NULL && groups_take(); /* else another trim goes on */
         hak_tcache_group_t *taken = goes_on ? hak_going_groups : NULL;
+        hak_going_thread = goes_on ? &hak_tcache_offset : hak_going_thread;
         hak_lock_release(HAK_LOCK_REGISTRY);
         hak_add_relaxed(&hak_tcache_generation, 1);
         hak_lock_release(HAK_LOCK_FALLBACK);
@@ -248,9 +250,11 @@ void hak_tcache_after_fork(bool is_clean) {
     if (is_clean) {
         hak_span_after_fork();
         messages_mend();
-        groups_clear(hak_going_groups);
     }
-    hak_going_groups = NULL; /* else they may be half taken */
+    if (hak_going_thread != &hak_tcache_offset) { /* else a hook forked, and its caller goes on */
+        groups_clear(is_clean ? hak_going_groups : NULL);
+        hak_going_groups = NULL; /* else they may be half taken */
+    }
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
     if (has_self) {

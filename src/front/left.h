@@ -30,6 +30,7 @@ extern hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR]; /* of the first tcach
 extern hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] zero, and without memory */
 extern hak_tcache_group_t *hak_idle_groups;  /* [atomic] changed under REGISTRY */
 extern hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] of the one trim at a time */
+extern const void *hak_going_thread;         /* [lock REGISTRY] its thread, by its TLS word */
 extern uint32_t hak_tcache_search_count;     /* [lock REGISTRY] tcaches at the next search */
 /* A group for new tcaches, or NULL. [lock REGISTRY] */
 hak_tcache_group_t *hak_tcache_group_begin(void);

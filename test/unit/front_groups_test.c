@@ -181,6 +181,10 @@ UNIT_TEST(trim_that_a_fork_cuts_ends_in_the_child) {
     size_t metadata = hak_meta_bytes();
     hak_tcache_trim();
     assert_true(hak_tcache_count == count && hak_spare_groups == others);
+    hak_going_thread = &hak_tcache_offset; /* a hook of this one's forks: it goes on itself */
+    hak_tcache_after_fork(true);
+    assert_ptr_equal(hak_going_groups, group);
+    hak_going_thread = NULL;
     hak_tcache_after_fork(true);
     assert_null(hak_going_groups);
     assert_ptr_equal(hak_spare_groups, group);
