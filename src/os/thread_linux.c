@@ -86,10 +86,11 @@ void hak_os_sleep(uint64_t ns) {
 /* The C library cancels threads by the first, and changes user IDs in all threads by the second,
  * whose sender waits for every thread. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33, SIGNAL_MUSL_SETXID = 34 };
-/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS: of an instruction or a call of the thread, as
- * where the program's handler emulates filtered calls. Blocked, they end the process. */
-static const uint64_t SIGNALS_OWN = 1ull << (4 - 1) | 1ull << (5 - 1) | 1ull << (7 - 1) |
-                                    1ull << (8 - 1) | 1ull << (11 - 1) | 1ull << (31 - 1);
+/* SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS: of an instruction or a call of the
+ * thread, as where the program's handler emulates filtered calls. Blocked, they end the process. */
+static const uint64_t SIGNALS_OWN = 1ull << (4 - 1) | 1ull << (5 - 1) | 1ull << (6 - 1) |
+                                    1ull << (7 - 1) | 1ull << (8 - 1) | 1ull << (11 - 1) |
+                                    1ull << (31 - 1);
 
 uint64_t hak_os_block_signals(void) {
     uint64_t all = ~(1ull << (SIGNAL_CANCEL - 1) | 1ull << (SIGNAL_SETXID - 1) | SIGNALS_OWN);
