@@ -14,12 +14,13 @@
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_tcache_lost[HAK_SC_COUNT]; /* [lock REGISTRY] */
 
-HAK_LOCKED_STATE hak_tcache_group_t *hak_spare_groups; /* [lock REGISTRY] */
-HAK_LOCKED_STATE hak_tcache_group_t *hak_idle_groups;  /* [atomic] */
-HAK_LOCKED_STATE hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] */
-HAK_LOCKED_STATE const void *hak_going_thread;         /* [lock REGISTRY] its TLS word's address */
-HAK_LOCKED_STATE uint32_t hak_tcache_parted;           /* [lock REGISTRY] unused since a trim */
-HAK_LOCKED_STATE uint32_t hak_tcache_generation;       /* [atomic] */
+HAK_LOCKED_STATE hak_tcache_group_t *hak_spare_groups;                    /* [lock REGISTRY] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_group_t *hak_idle_groups;  /* [atomic] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] */
+/* [lock REGISTRY] the address of its TLS word */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) const void *hak_going_thread;
+HAK_LOCKED_STATE uint32_t hak_tcache_parted;     /* [lock REGISTRY] unused since a trim */
+HAK_LOCKED_STATE uint32_t hak_tcache_generation; /* [atomic] */
 
 enum { PARTED_LEAST = 256, PARTED_SHARE = 4 };
 
@@ -251,7 +252,8 @@ void hak_tcache_after_fork(bool is_clean) {
         hak_span_after_fork();
         messages_mend();
     }
-    if (hak_going_thread != &hak_tcache_offset) { /* else a hook forked, and its caller goes on */
+    /* else a hook forked, and its caller goes on */
+    if (hak_going_groups != NULL && hak_going_thread != &hak_tcache_offset) {
         groups_clear(is_clean ? hak_going_groups : NULL);
         hak_going_groups = NULL; /* else they may be half taken */
     }
