@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "compat/names.h"
+#include "double/single_step.h"
 
 enum { BLOCKS = 5000, LARGE = 300000 };
 
@@ -123,7 +124,7 @@ static void the_words_follow_without_a_question(void) {
 
 #if defined(__x86_64__)
 
-enum { STEP_FLAG = 0x100, MOST_STEPS = 8000 };
+enum { MOST_STEPS = 8000 };
 enum { EACH_STEP = 7 }; /* the update, less what it counts first, is longer */
 
 static volatile bool is_stepping;
@@ -139,27 +140,16 @@ static void step(int signal, siginfo_t *info, void *context) {
     }
 }
 
-/* The flags are pushed below the red zone. */
-static inline __attribute__((always_inline)) void steps_switch(bool is_on) {
-    if (is_on) {
-        __asm__ volatile("subq $128, %%rsp; pushfq; orq %0, (%%rsp); popfq; addq $128, %%rsp"
-                         :
-                         : "i"(STEP_FLAG)
-                         : "memory", "cc");
-    } else {
-        __asm__ volatile("subq $128, %%rsp; pushfq; andq %0, (%%rsp); popfq; addq $128, %%rsp"
-                         :
-                         : "i"(~STEP_FLAG)
-                         : "memory", "cc");
-    }
+static inline __attribute__((always_inline)) void stepping(bool is_on) {
+    steps_switch(is_on);
     is_stepping = is_on;
 }
 
 static unsigned steps_of_both_calls(void) {
     steps_left = 0; /* none of them asks */
-    steps_switch(true);
+    stepping(true);
     free(malloc(LARGE));
-    steps_switch(false);
+    stepping(false);
     return 0u - steps_left;
 }
 
@@ -173,15 +163,15 @@ static void a_signal_handler_that_asks_counts_nothing_twice(void) {
     is_inside = steps_of_both_calls() <= MOST_STEPS;
     for (unsigned steps = 1; is_inside; steps += EACH_STEP) {
         steps_left = steps;
-        steps_switch(true);
+        stepping(true);
         void *volatile block = malloc(LARGE);
-        steps_switch(false);
+        stepping(false);
         is_inside = steps_left == 0;
         EXPECT_EQ(held(), held_before + malloc_usable_size(block));
         steps_left = steps;
-        steps_switch(true);
+        stepping(true);
         free(block);
-        steps_switch(false);
+        stepping(false);
         is_inside = is_inside || steps_left == 0;
         EXPECT_EQ(held(), held_before);
     }

@@ -8,12 +8,13 @@
 #include <ucontext.h>
 
 #include "double/audit.h"
+#include "double/single_step.h"
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
 #include "os/lock.h"
 #include "thread/block.h"
 
-enum { BLOCKS = 32, SMALL = 100, STEP_FLAG = 0x100, EACH_STEP = 50, SAMPLES = 90 };
+enum { BLOCKS = 32, SMALL = 100, EACH_STEP = 50, SAMPLES = 90 };
 
 static void *blocks[BLOCKS];
 static _Thread_local unsigned steps_left, steps_done;
@@ -33,25 +34,6 @@ static void step(int signal_number, siginfo_t *info, void *context) {
     } else if (hak_lock_holds_none() && (ends_in_messages || hak_in_unlocked_update == 0)) {
         pthread_exit(NULL);
     }
-}
-
-/* The flags are pushed below the red zone. */
-static inline __attribute__((always_inline)) void steps_switch(bool is_on) {
-#if defined(__x86_64__)
-    if (is_on) {
-        __asm__ volatile("subq $128, %%rsp; pushfq; orq %0, (%%rsp); popfq; addq $128, %%rsp"
-                         :
-                         : "i"(STEP_FLAG)
-                         : "memory", "cc");
-    } else {
-        __asm__ volatile("subq $128, %%rsp; pushfq; andq %0, (%%rsp); popfq; addq $128, %%rsp"
-                         :
-                         : "i"(~STEP_FLAG)
-                         : "memory", "cc");
-    }
-#else
-    (void)is_on;
-#endif
 }
 
 static void blocks_take(void) {

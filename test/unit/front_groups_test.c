@@ -5,9 +5,7 @@
 #include "os/libc.h"
 #include "span/span.h"
 #include "unit/front.h"
-
-#include <sched.h>
-#include <signal.h>
+#include "unit/lock_waiter.h"
 
 enum { CROWD_GROUPS = 8, CROWD_SOME = CROWD_GROUPS * HAK_GROUP_TCACHES, CROWD = 600 };
 
@@ -206,7 +204,6 @@ static void *trim_alone(void *unused) {
     return unused;
 }
 
-/* The kernel calls the handler of a signal that is not blocked before the thread goes on. */
 UNIT_TEST(trim_is_interrupted_by_no_signal) {
     struct sigaction action = {.sa_handler = trim_signalled}, before;
     pthread_t thread;
@@ -218,12 +215,7 @@ UNIT_TEST(trim_is_interrupted_by_no_signal) {
     sigaction(SIGUSR1, &action, &before);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     assert_int_equal(pthread_create(&thread, NULL, trim_alone, NULL), 0);
-    while (hak_load_relaxed(&hak_locks[HAK_LOCK_REGISTRY].state) != 2) {
-        sched_yield();
-    }
-    pthread_kill(thread, SIGUSR1);
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    pthread_join(thread, NULL);
+    unit_signal_waiter(HAK_LOCK_REGISTRY, thread, SIGUSR1);
     sigaction(SIGUSR1, &before, NULL);
     assert_true(trim_is_handled);
     assert_false(trim_was_inside);

@@ -5,8 +5,7 @@
 #include "double/audit.h"
 #include "front/tcache.h"
 #include "hakmem/hakmem.h"
-#include "os/lock.h"
-#include "unit/unit.h"
+#include "unit/lock_waiter.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -173,8 +172,7 @@ static void *exit_alone(void *unused) {
     return unused;
 }
 
-/* The signal comes while the end waits for a lock. One that is not blocked comes before the thread
- * goes on, and a handler that allocates would then wait for its own thread. */
+/* A handler that allocates while the end waits for a lock would wait for its own thread. */
 UNIT_TEST(thread_exit_is_interrupted_by_no_signal) {
     struct sigaction action = {.sa_handler = exit_signalled}, before;
     pthread_t thread;
@@ -184,12 +182,7 @@ UNIT_TEST(thread_exit_is_interrupted_by_no_signal) {
     pthread_barrier_wait(&exit_barrier);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     pthread_barrier_wait(&exit_barrier);
-    while (hak_load_relaxed(&hak_locks[HAK_LOCK_REGISTRY].state) != 2) {
-        sched_yield();
-    }
-    pthread_kill(thread, SIGUSR1);
-    hak_lock_release(HAK_LOCK_REGISTRY);
-    pthread_join(thread, NULL);
+    unit_signal_waiter(HAK_LOCK_REGISTRY, thread, SIGUSR1);
     sigaction(SIGUSR1, &before, NULL);
     assert_int_equal(exit_signals, 1);
     assert_int_equal(exit_inside, 0);
