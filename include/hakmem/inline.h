@@ -102,14 +102,14 @@ HAK_HIT_INLINE uint64_t hak_hit_kind(uintptr_t base, const void *block) {
 
 /* 0: pushed; else the free is not the hit path's. */
 HAK_HIT_INLINE int hak_hit_push(hak_hit_bin_t *bin, void *block) {
-    void *head = bin->head;
     if (__builtin_expect((uint32_t)((uint16_t)(uintptr_t)block * bin->size_reciprocal) >=
                                  bin->size_reciprocal ||
-                             head == block || --bin->slots_left < 0,
+                             (uint16_t) * (hak_hit_word_t *)block == HAK_HIT_FREE_MARKER ||
+                             --bin->slots_left < 0,
                          0)) {
         return 1;
     }
-    *(hak_hit_word_t *)block = (uintptr_t)head << 16 | HAK_HIT_FREE_MARKER;
+    *(hak_hit_word_t *)block = (uintptr_t)bin->head << 16 | HAK_HIT_FREE_MARKER;
     bin->head = block;
     return 0;
 }

@@ -15,7 +15,8 @@
  *     p is no multiple of the bin's bytes       -> hak_slow_free       no start of a block; NULL,
  *                                                                      large, foreign, no tcache,
  *                                                                      first use of the class, ...
- *     p is the head of the bin                  -> hak_slow_free       freed twice
+ *     its first word has the free marker        -> hak_slow_free       freed twice, unless a search
+ *                                                                      says no
  *     the bin is full                           -> hak_slow_free       flush of the newest blocks
  *     push
  *
@@ -28,9 +29,9 @@
  * a multiple of 0 bytes. Before a thread has a tcache, its TLS word is 0 and the tcache is the zero
  * leaf of the page map: each bin is empty and takes nothing, so free never writes there.
  *
- * free finds only the newest block of a bin freed twice. Others are found when the bin is flushed
- * to the bitmaps, or when malloc hands the block out: of two threads that freed a block, the second
- * one to do so finds it.
+ * free finds a block that is freed twice while it has its marker, as far as a bounded search goes.
+ * Others are found when the bin is flushed to the bitmaps, or when malloc hands the block out: of
+ * two threads that freed a block, the second one to do so finds it.
  *
  * There is no counter, lock, atomic read-modify-write, option or debugging code here; HAK_HARDEN is
  * a constant of the build. */
@@ -100,14 +101,12 @@ HAK_INLINE void *hak_bin_pop(hak_tcache_t *tcache, int64_t bin_offset) {
     return block;
 }
 
-/* false: the block is the head already, or the bin is full and slots_left is negative until
- * hak_slow_free. */
+/* false: the bin is full, and slots_left is negative until hak_slow_free. */
 HAK_INLINE bool hak_bin_push(hak_bin_t *bin, void *block) {
-    void *head = bin->head;
-    if (HAK_UNLIKELY(head == block || --bin->slots_left < 0)) {
+    if (HAK_UNLIKELY(--bin->slots_left < 0)) {
         return false;
     }
-    hak_link_set(block, head);
+    hak_link_set(block, bin->head);
     hak_store_hot(&bin->head, block);
     return true;
 }
@@ -136,6 +135,7 @@ HAK_INLINE void hak_fast_free_kind(uintptr_t base, uintptr_t index, int64_t kind
     if (HAK_HARDEN) {
         hak_quarantine_free(block, tcache, index);
     } else if (HAK_UNLIKELY(!hak_is_multiple((uint16_t)(uintptr_t)block, &bin->size_reciprocal) ||
+                            hak_link_has_free_marker(hak_link_word(block)) ||
                             !hak_bin_push(bin, block))) {
         hak_slow_free(block, tcache, index);
     }

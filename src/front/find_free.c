@@ -144,7 +144,7 @@ static bool search_lists(const void *block, unsigned sc) {
     uint32_t budget = search_take_budget();
     search_t search = {.block = block, .sc = sc, .steps = budget + SEARCH_LEAST_STEPS};
     search.is_found = search_own(&search);
-    if (budget != 0 && !search.is_found) {
+    if (budget != 0 && !search.is_found && hak_lock_holds_none()) { /* else in a handler */
         hak_tcache_visit(search_tcache, &search);
     }
     hak_add_relaxed(&hak_search_steps, search.steps < budget ? search.steps : budget);

@@ -19,9 +19,9 @@
  *                       else                              fatal, INVALID_FREE
  *   slab                no block starts there             fatal, INTERIOR_FREE
  *   of sampled blocks                                     hak_profile_table.free
- *   other slab          newest block of the bin           fatal, DOUBLE_FREE
- *                       looks free or has purged pages,
- *                       and is found free                 fatal, DOUBLE_FREE
+ *   other slab          newest block of the bin, or looks
+ *                       free or has purged pages, and is
+ *                       found free                        fatal, DOUBLE_FREE
  *                       the thread has no tcache, or has  free_as_message: to its owner
  *                       not begun the class
  *                       the bin has slots left            pushed: slabs of several units, or with
@@ -151,8 +151,7 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     bin->slots_left = 0; /* failed pushes made it negative */
     hak_event_tick(tcache, false);
     if (HAK_UNLIKELY(bin->slots_left > 0)) {
-        /* else the event's flush left this block as the head: it was in the bin */
-        hak_require(hak_bin_push(bin, block), HAK_FATAL_DOUBLE_FREE, block);
+        (void)hak_bin_push(bin, block);
         hak_tcache_change(tcache, -1);
         return;
     }
