@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KEEP_PATH = 1536, KEEP_PAUSE = 50 /* times what it took */ };
+enum { KEEP_PATH = 1536, KEEP_PAUSE = 50 /* times what it took */, KEEP_TRIES = 4 };
 
 _Static_assert(sizeof(obs_kept_t) <= OBS_KEPT_HEAD, "the head has room");
 
@@ -100,13 +99,25 @@ static void head_fill(const char *program) {
     memcpy(kept->program, program, strnlen(program, OBS_KEPT_PROGRAM - 1));
 }
 
+/* A new file, which is locked: others leave it alone from now on. Before it was, one of them may
+ * have taken it for left behind, and replaced or emptied it. -1: none. */
+static int file_open(const char *path) {
+    for (unsigned i = 0; i < KEEP_TRIES; i++) {
+        int fd = obs_file_replace(path);
+        if (fd < 0 || obs_file_lock(path, fd)) {
+            return fd;
+        }
+        hak_syscall(SYS_close, fd);
+    }
+    return -1;
+}
+
 /* NULL: the file has no room. Its lock is the mapping's alone once the file is closed, so a child
- * does not hold it: others leave the file alone. */
+ * does not hold it. */
 static void *file_map(int fd, size_t bytes) {
     if (!room_take(fd, bytes) || !obs_file_find(fd, &kept_file)) {
         return NULL;
     }
-    (void)hak_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB);
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
         return NULL;
@@ -138,16 +149,17 @@ obs_keep_t obs_keep(const char *path, const char *program, size_t (*move)(char *
         return OBS_KEEP_AGAIN;
     }
     kept = NULL; /* in the child of a fork it is the parent's */
-    int fd = over_pid != (uint32_t)getpid() ? obs_file_replace(path) : -1;
+    int fd = over_pid != (uint32_t)getpid() ? file_open(path) : -1;
     if (fd >= 0) {
         void *map = file_map(fd, OBS_KEPT_STORE + move(NULL, NULL));
-        hak_syscall(SYS_close, fd);
         memcpy(kept_path, path, length);
         has_room = map != NULL;
+        if (!has_room) {
+            hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0); /* still locked */
+        }
+        hak_syscall(SYS_close, fd);
         if (has_room) {
             file_keep(map, program, move);
-        } else {
-            hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
         }
     }
     obs_leave();
@@ -170,20 +182,12 @@ void obs_keep_modules(uint64_t sites) {
 
 /* The memory stays: threads may sample on. */
 void obs_keep_end(void) {
-    obs_file_id_t there = {0};
     if (!obs_enter(true)) {
         return;
     }
     over_pid = (uint32_t)getpid();
-    bool is_own = kept != NULL && kept_pid == over_pid;
-    long fd =
-        is_own ? hak_syscall(SYS_openat, AT_FDCWD, kept_path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (fd >= 0 && obs_file_find((int)fd, &there) && there.device == kept_file.device &&
-        there.inode == kept_file.inode) {
+    if (kept != NULL && kept_pid == over_pid && obs_file_is_at(kept_path, &kept_file)) {
         hak_syscall(SYS_unlinkat, AT_FDCWD, kept_path, 0);
-    }
-    if (fd >= 0) {
-        hak_syscall(SYS_close, fd);
     }
     obs_leave();
 }

@@ -100,21 +100,36 @@ static bool file_is_own(long fd, const struct stat *status) {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+enum { HELD_LOOKS = 200 }; /* who replaces a file holds it for a few system calls */
+
 /* The mapping of a kept profile (kept.h) has the lock, as long as its process lives. It counts only
- * where no other user can read the file, which is all that a lock needs. */
-static bool file_is_held(long fd, const struct stat *status) {
-    return (status->st_mode & 077) == 0 &&
-           hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+ * where no other user can read the file, which is all that a lock needs. Where nobody has it, the
+ * descriptor has one of this kind until it is closed; or a shared one, as NFS wants a descriptor
+ * that writes for an exclusive one. */
+static bool file_is_held(long fd, const struct stat *status, int kind) {
+    bool counts = (status->st_mode & 077) == 0;
+    long result = counts ? -EWOULDBLOCK : 0;
+    for (unsigned i = 0; i < HELD_LOOKS && result == -EWOULDBLOCK; i++) {
+        result = hak_syscall(SYS_flock, fd, kind | LOCK_NB);
+        if (result == -EBADF) {
+            result = hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB);
+        }
+        if (result == -EWOULDBLOCK) {
+            hak_syscall(SYS_sched_yield, 0);
+        }
+    }
+    return result == -EWOULDBLOCK;
 }
 
-static bool path_is_held(const char *path, const struct stat *status) {
-    enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS);
-    bool is_held = fd >= 0 && file_is_held(fd, status);
+bool obs_file_is_at(const char *path, const obs_file_id_t *file) {
+    obs_file_id_t there = {0};
+    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    bool is_at = fd >= 0 && obs_file_find((int)fd, &there) && there.device == file->device &&
+                 there.inode == file->inode;
     if (fd >= 0) {
         hak_syscall(SYS_close, fd);
     }
-    return is_held;
+    return is_at;
 }
 
 /* Empties an existing file only if it is ours and has no second name: another user may write into
@@ -126,29 +141,47 @@ static bool file_prepare(long fd) {
     if (!is_known || !S_ISREG(status.st_mode)) {
         return S_ISCHR(status.st_mode) || (S_ISFIFO(status.st_mode) && is_ours);
     }
-    if (!is_ours || status.st_nlink != 1 || file_is_held(fd, &status)) {
+    if (!is_ours || status.st_nlink != 1 || file_is_held(fd, &status, LOCK_SH)) {
         return false;
     }
     hak_syscall(SYS_fchmod, fd, 0600); /* some file systems have no modes */
     return hak_syscall(SYS_ftruncate, fd, 0) == 0;
 }
 
-/* The file that was there stays whole for those who have it open. */
-int obs_file_replace(const char *path) {
-    enum { FLAGS = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
+/* Takes the name of a file that obs_file_create would empty. The file is locked meanwhile: who has
+ * just made it finds lock or name taken (obs_file_lock). The file that was there stays whole for
+ * those who have it open. */
+static bool path_free(const char *path) {
+    enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
     struct stat status = {0};
     long there = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-    if (there >= 0) {
-        bool is_ours = hak_syscall(SYS_fstat, there, &status) == 0 && S_ISREG(status.st_mode) &&
-                       status.st_nlink == 1 && file_is_own(there, &status) &&
-                       !path_is_held(path, &status);
-        hak_syscall(SYS_close, there);
-        if (!is_ours || hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) != 0) {
-            return -1;
-        }
+    if (there < 0) {
+        return true;
     }
-    long fd = hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS, 0600);
+    bool is_ours = hak_syscall(SYS_fstat, there, &status) == 0 && S_ISREG(status.st_mode) &&
+                   status.st_nlink == 1 && file_is_own(there, &status);
+    const obs_file_id_t file = {.device = status.st_dev, .inode = status.st_ino};
+    long fd = is_ours ? hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS) : -1;
+    bool is_free = is_ours && (fd < 0 || !file_is_held(fd, &status, LOCK_EX)) &&
+                   obs_file_is_at(path, &file) && hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
+    hak_syscall(SYS_close, there);
+    if (fd >= 0) {
+        hak_syscall(SYS_close, fd);
+    }
+    return is_free;
+}
+
+int obs_file_replace(const char *path) {
+    enum { FLAGS = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW };
+    long fd = path_free(path) ? hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS, 0600) : -1;
     return fd < 0 ? -1 : (int)fd;
+}
+
+bool obs_file_lock(const char *path, int fd) {
+    struct stat status = {0};
+    bool is_ours = hak_syscall(SYS_fstat, fd, &status) == 0 && !file_is_held(fd, &status, LOCK_EX);
+    const obs_file_id_t file = {.device = status.st_dev, .inode = status.st_ino};
+    return is_ours && obs_file_is_at(path, &file);
 }
 
 /* A regular file is emptied only where no new one may take its place: it may be mapped memory of

@@ -32,6 +32,12 @@ int obs_file_create(const char *path);
 /* Opens a new file for reading and writing, mode 0600, in place of one that obs_file_create would
  * empty. -1: none. */
 int obs_file_replace(const char *path);
+/* Locks such a file, so that no other process of this library replaces or empties it while it is
+ * open or mapped. false: one did, or is about to. Where the file system has no locks only the name
+ * is looked at. */
+bool obs_file_lock(const char *path, int fd);
+/* Whether the path leads to this file. */
+bool obs_file_is_at(const char *path, const obs_file_id_t *file);
 /* Writes all of it; a reader who is slow has 2 seconds, if the descriptor does not block. false:
  * cut short. */
 bool obs_file_write(int fd, const char *data, size_t length);

@@ -5,6 +5,9 @@ forked children, and what no file may do to it.
 
 Usage: kept_test.py OBSERVER
 """
+import contextlib
+import ctypes
+import fcntl
 import json
 import os
 import random
@@ -31,12 +34,18 @@ os.wait()
 DIE = "import os; os.kill(os.getpid(), {})"
 
 
+STAY = WORK + "print('ready', flush=True); input()"
+
+
+def environment(folder, name, options=""):
+    return dict(os.environ, LD_PRELOAD=LIBRARY, PYTHONMALLOC="malloc",
+                HAKMEM_OPTIONS=f"profile_rate:16k,report:profile,report_file:{folder}/{name}{options}")
+
+
 def left(folder, code, name="kept.%p", before=None, options=""):
     """What a Python program leaves in the folder, and what it says."""
-    environment = dict(os.environ, LD_PRELOAD=LIBRARY, PYTHONMALLOC="malloc",
-                       HAKMEM_OPTIONS=f"profile_rate:16k,report:profile,report_file:{folder}/{name}{options}")
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=environment, preexec_fn=before, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=environment(folder, name, options), preexec_fn=before,
+                          capture_output=True, text=True, check=False)
     return {one: open(f"{folder}/{one}", "rb").read() for one in sorted(os.listdir(folder))}, done
 
 
@@ -178,6 +187,82 @@ def test_damaged_file_is_read_without_harm(folder):
             done = subprocess.run([OBSERVER, "profile", folder + "/damaged", "--format", form, "-o", folder + "/out"],
                                   capture_output=True, text=True, check=False)
             assert done.returncode in (0, 1) and (done.returncode == 0 or done.stderr.count("\n") == 1), (turn, form, done)
+
+
+# --- between the file's creation and its lock --------------------------------------------------
+
+def trace(request, pid, address=0, data=None):
+    return ctypes.CDLL(None).ptrace(ctypes.c_long(request), pid, ctypes.c_void_p(address), data)
+
+
+def traced():
+    if trace(0, 0) != 0:  # PTRACE_TRACEME
+        raise PermissionError
+
+
+def run_to_lock(pid):
+    """It stands before it takes the lock of its file."""
+    flock, info, number = {"x86_64": 73, "aarch64": 32}[os.uname().machine], ctypes.create_string_buffer(88), 0
+    assert os.WIFSTOPPED(os.waitpid(pid, 0)[1])
+    trace(0x4200, pid, 0, ctypes.c_void_p(1))  # PTRACE_SETOPTIONS, PTRACE_O_TRACESYSGOOD
+    while True:
+        trace(24, pid, 0, ctypes.c_void_p(number))  # PTRACE_SYSCALL
+        status = os.waitpid(pid, 0)[1]
+        assert os.WIFSTOPPED(status), status
+        number = os.WSTOPSIG(status)
+        if number == signal.SIGTRAP | 0x80:
+            number = 0
+            if trace(0x420e, pid, len(info), info) <= 0:  # PTRACE_GET_SYSCALL_INFO
+                raise SkipTest("the kernel does not tell system calls")
+            what, call, _, kind = struct.unpack_from("=B23x3Q", info)
+            if (what, call) == (1, flock) and kind & fcntl.LOCK_EX:
+                return
+
+
+@contextlib.contextmanager
+def program(folder, before=None):
+    """One that stays, and is killed."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    try:
+        process = subprocess.Popen([sys.executable, "-S", "-c", STAY], env=environment(folder, "kept"), preexec_fn=before, **pipes)
+    except subprocess.SubprocessError as error:
+        raise SkipTest("a debugger is not permitted here") from error
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def goes_on(process):
+    trace(17, process.pid)  # PTRACE_DETACH
+    assert process.stdout.readline() == "ready\n"
+    with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
+        return [line.split(maxsplit=5)[5].strip() for line in maps if "kept" in line]
+
+
+def test_file_that_another_process_replaced_before_its_lock_is_not_mapped(folder):
+    with program(folder, traced) as first:
+        run_to_lock(first.pid)
+        with program(folder) as second:
+            assert second.stdout.readline() == "ready\n"
+            assert goes_on(first) == []
+    status, found = profile_of(folder + "/kept")
+    assert status == 0 and found["pid"] == second.pid, found
+
+
+def test_file_that_another_process_empties_before_its_lock_ends_nobody(folder):
+    for stays_locked in (True, False):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder + "/kept")
+        with program(folder, traced) as process:
+            run_to_lock(process.pid)
+            with open(folder + "/kept", "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                file.truncate(0)
+                fcntl.flock(file, fcntl.LOCK_SH if stays_locked else fcntl.LOCK_UN)
+                assert goes_on(process) == ([] if stays_locked else [folder + "/kept"])
+    assert profile_of(folder + "/kept")[1]["pid"] == process.pid
 
 
 sys.exit(run_tests(globals()))
