@@ -31,10 +31,6 @@ HAK_INLINE void hak_list_push_front(hak_list_t *head, hak_list_t *item) {
     head->next = item;
 }
 
-HAK_INLINE void hak_list_push_back(hak_list_t *head, hak_list_t *item) {
-    hak_list_push_front(head->prev, item);
-}
-
 HAK_INLINE void hak_list_remove(hak_list_t *item) {
     item->prev->next = item->next;
     item->next->prev = item->prev;

@@ -32,12 +32,9 @@ void *hak_compat_take(unsigned sc) {
     hak_owner_unlock(owner);
     tcache->taken_bytes += (uint64_t)blocks.count * hak_sc_info[sc].bytes;
     if (blocks.stride != 0) {
-        hak_span_touch(blocks.head);
-    }
-    hak_wanted_serve();
-    if (blocks.stride != 0) {
         hak_slab_link(&blocks);
     }
+    hak_wanted_serve();
     hak_tcache_change(tcache, -1);
     if (blocks.count == 0) {
         return NULL;

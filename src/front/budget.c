@@ -33,15 +33,11 @@ static HAK_COLD void budget_look_up(void) {
     }
 }
 
-/* CPUs that the process may use: present ones, or its quota if that is less. */
-static uint32_t budget_cpus(void) {
-    uint32_t quota = hak_load_relaxed(&hak_budget_quota), cpus = hak_os_cpu_count();
-    return quota != 0 && quota < cpus ? quota : cpus;
-}
-
+/* By the CPUs that the process may use: present ones, or its quota if that is less. */
 size_t hak_budget_bytes(void) {
     size_t each = hak_load_relaxed(&hak_knobs.cache_bytes), budget;
-    return hak_mul(each, budget_cpus(), &budget) ? budget : SIZE_MAX;
+    uint32_t quota = hak_load_relaxed(&hak_budget_quota), cpus = hak_os_cpu_count();
+    return hak_mul(each, quota != 0 && quota < cpus ? quota : cpus, &budget) ? budget : SIZE_MAX;
 }
 
 static size_t budget_share(size_t budget) {
@@ -167,10 +163,6 @@ void hak_budget_part(void) {
     uint32_t threads = hak_load_relaxed(&hak_budget_threads);
     while (threads != 0 && !hak_cas_relaxed(&hak_budget_threads, &threads, threads - 1)) {
     }
-}
-
-bool hak_budget_has_threads(void) {
-    return hak_load_relaxed(&hak_budget_threads) != 0;
 }
 
 uint32_t hak_budget_initial_bytes(void) {

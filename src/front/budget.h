@@ -21,8 +21,6 @@ void hak_budget_shrink_idle(hak_tcache_t *tcache);
 void hak_budget_join(void);
 void hak_budget_part(void);
 extern uint32_t hak_budget_threads; /* [atomic] with a tcache, or about to have a home for one */
-/* Whether any thread has a tcache. */
-bool hak_budget_has_threads(void);
 /* Bytes that a bin of a new tcache may hold at first. */
 uint32_t hak_budget_initial_bytes(void);
 /* Returns so many of the bytes that the tcache drew. */

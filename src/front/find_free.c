@@ -105,12 +105,6 @@ static bool search_list(search_t *search, const void *head) {
     return false;
 }
 
-/* Only this thread changes its own lists, and their blocks keep their slabs. */
-static bool search_own(search_t *search) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return !hak_tcache_is_empty(tcache) && search_list(search, tcache->bin[search->sc].head);
-}
-
 /* A list of another thread. Its blocks may be handed out and freed, and their slabs retire, but no
  * superslab that the page map shows is unmapped while the lock is held. */
 static bool search_foreign_list(search_t *search, void *const *head) {
@@ -143,7 +137,8 @@ static bool search_tcache(hak_tcache_t *tcache, void *context) {
 static bool search_lists(const void *block, unsigned sc) {
     uint32_t budget = search_take_budget();
     search_t search = {.block = block, .sc = sc, .steps = budget + SEARCH_LEAST_STEPS};
-    search.is_found = search_own(&search);
+    /* only this thread changes its own lists, and their blocks keep their slabs */
+    search.is_found = search_list(&search, hak_tcache_self(hak_pagemap_base())->bin[sc].head);
     if (budget != 0 && !search.is_found && hak_lock_holds_none()) { /* else in a handler */
         hak_tcache_visit(search_tcache, &search);
     }

@@ -259,18 +259,13 @@ void hak_tcache_after_fork(bool is_clean) {
     }
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
-    if (has_self) {
-        self->thread_id = hak_os_thread_id();
-    }
+    HAK_KNOWN(self != NULL);
     hak_tcache_t *second = HAK_HARDEN && has_self ? self->second : NULL;
-    if (second != NULL) {
-        second->thread_id = self->thread_id;
-    }
-    if (HAK_HARDEN && has_self && self->quarantine != NULL) {
-        hak_quarantine_attach(self); /* the parent knows its own random numbers */
-    }
-    if (second != NULL && second->quarantine != NULL) {
-        hak_quarantine_attach(second);
+    for (hak_tcache_t *t = has_self ? self : NULL; t != NULL; t = t == self ? second : NULL) {
+        t->thread_id = hak_os_thread_id();
+        if (HAK_HARDEN && t->quarantine != NULL) {
+            hak_quarantine_attach(t); /* the parent knows its own random numbers */
+        }
     }
     if (hak_tcache_count <= has_self && hak_load_relaxed(&hak_counters.fallback_use) == 0 &&
         (hak_load_relaxed(&hak_budget_threads) <= has_self || !hak_libc_left_threads)) {

@@ -27,11 +27,4 @@ hak_partition_t hak_partition_of(const void *block, uint32_t entry);
 /* Whether a block with this entry is bound to its partition; else the thread that moves it is. */
 bool hak_partition_is_told(uint32_t entry);
 
-/* Whether the free of a block of a slab is not for this tcache, which is not the empty one. A hint:
- * entries of slabs with purged pages and of sampled blocks do not tell the partition. */
-HAK_INLINE bool hak_partition_may_differ(const hak_tcache_t *tcache, uint32_t entry) {
-    return hak_slab_entry_is_apart(entry) ||
-           ((entry ^ tcache->first_entry) & HAK_SLAB_PLAIN_ID) != 0;
-}
-
 #endif

@@ -262,7 +262,9 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
         return;
     }
     hak_slab_check_start(index, entry, block);
-    if (HAK_UNLIKELY(hak_partition_may_differ(tcache, entry)) &&
+    bool may_differ = ((entry ^ tcache->first_entry) & HAK_SLAB_PLAIN_ID) != 0;
+    /* entries of slabs with purged pages and of sampled blocks do not tell the partition */
+    if (HAK_UNLIKELY(hak_slab_entry_is_apart(entry) || may_differ) &&
         free_elsewhere(block, tcache, entry)) {
         return;
     }

@@ -54,12 +54,9 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
     hak_owner_unlock(owner);
     tcache->taken_bytes += (uint64_t)blocks.count * hak_sc_info[sc].bytes;
     if (blocks.stride != 0) {
-        hak_span_touch(blocks.head); /* before a purge finds its neighbours */
+        hak_slab_link(&blocks); /* before a purge finds their neighbours */
     }
     hak_wanted_serve_by(tcache);
-    if (blocks.stride != 0) {
-        hak_slab_link(&blocks);
-    }
     return HAK_HARDEN ? hak_quarantine_shuffle(tcache, blocks) : blocks;
 }
 

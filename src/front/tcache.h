@@ -157,11 +157,6 @@ HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 
-/* Whether it is its thread's second tcache. Threads are counted by their first. */
-HAK_INLINE bool hak_tcache_is_second(const hak_tcache_t *tcache) {
-    return hak_tcache_partition(tcache) == HAK_PARTITION_PLAIN;
-}
-
 /* The other tcache of the calling thread, whose tcache this is (TCACHE-10), made at first use.
  * NULL: metadata is out. */
 HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);

@@ -130,14 +130,10 @@ static unsigned extent_find_sparse(size_t bytes, size_t align) {
     return extent_find(bytes, align);
 }
 
-/* Not in hardened builds, where a block begins behind the guard of the one before. */
-static bool blocks_are_sparse(void) {
-    return !HAK_HARDEN &&
-           hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
-}
-
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
-    bool is_sparse = blocks_are_sparse() && hak_huge_cache.extent_count < extents_most() / 2;
+    /* not in hardened builds, where a block begins behind the guard of the one before */
+    bool is_sparse = !HAK_HARDEN && hak_huge_cache.extent_count < extents_most() / 2 &&
+                     hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
     unsigned at = is_sparse ? extent_find_sparse(bytes, align) : extent_find(bytes, align);
     if (at == hak_huge_cache.extent_count) {
         return NULL;

@@ -149,11 +149,6 @@ static size_t vacant_gap(const hak_huge_t *record, size_t align) {
     return (0 - (uintptr_t)record->base) & (align - 1);
 }
 
-static bool vacant_fits(const hak_huge_t *record, size_t bytes, size_t align) {
-    size_t gap = vacant_gap(record, align);
-    return gap <= record->bytes && record->bytes - gap >= bytes;
-}
-
 /* Index + 1; 0: none. First fit in lists of about this size; any range of the lists above the size
  * with the largest gap fits. */
 static uint32_t vacant_find(size_t bytes, size_t align) {
@@ -161,10 +156,12 @@ static uint32_t vacant_find(size_t bytes, size_t align) {
     for (; list < VACANT_LISTS && left > 0; list = list_next(list + 1)) {
         uint32_t at = hak_vacant_lists[list];
         for (unsigned i = 0; i < LIST_STEPS && at != 0 && left > 0; i++, left--) {
-            if (vacant_fits(hak_huge_at(at - 1), bytes, align)) {
+            const hak_huge_t *record = hak_huge_at(at - 1);
+            size_t gap = vacant_gap(record, align);
+            if (gap <= record->bytes && record->bytes - gap >= bytes) {
                 return at;
             }
-            at = hak_huge_at(at - 1)->next;
+            at = record->next;
         }
     }
     size_t wide = bytes + align - HAK_UNIT_BYTES;

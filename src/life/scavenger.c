@@ -31,7 +31,7 @@ static uint32_t scavenger_is_there; /* [atomic] it runs, or could not be started
 static uint64_t scavenger_signals;  /* [atomic] mask of the thread that started it */
 
 static bool scavenger_is_wanted(void) {
-    return hak_load_relaxed(&hak_knobs.scavenger) && hak_budget_has_threads();
+    return hak_load_relaxed(&hak_knobs.scavenger) && hak_load_relaxed(&hak_budget_threads) != 0;
 }
 
 /* From now on the thread has no tcache and gets none: the fallback tcache serves it. */

@@ -49,7 +49,6 @@ bool hak_os_purge(void *base, size_t bytes);
 uint32_t hak_os_thread_id(void);
 uint32_t hak_os_process_id(void);
 void hak_os_wait(uint32_t *word, uint32_t expected); /* sleeps while *word == expected */
-void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns);
 void hak_os_wake_one(uint32_t *word);
 void hak_os_sleep(uint64_t ns); /* a signal may end it early */
 /* Blocks all signals of the thread but the C library's own; returns the previous mask. */

@@ -68,11 +68,6 @@ void hak_os_wait(uint32_t *word, uint32_t expected) {
     hak_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected);
 }
 
-void hak_os_wait_at_most(uint32_t *word, uint32_t expected, uint64_t ns) {
-    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    hak_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &time);
-}
-
 void hak_os_wake_one(uint32_t *word) {
     hak_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
@@ -80,7 +75,8 @@ void hak_os_wake_one(uint32_t *word) {
 /* By futex, which programs that filter system calls usually allow. */
 void hak_os_sleep(uint64_t ns) {
     uint32_t never = 0;
-    hak_os_wait_at_most(&never, 0, ns);
+    struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    hak_syscall(SYS_futex, &never, FUTEX_WAIT_PRIVATE, never, &time);
 }
 
 /* The C library cancels threads by the first, and changes user IDs in all threads by the second,

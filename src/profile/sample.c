@@ -95,11 +95,7 @@ static void *block_take_marked(unsigned sc) {
 /* A block whose link is set, and whose second word says nothing. The owner is held. */
 static void *block_refill(unsigned sc) {
     hak_blocks_t blocks = hak_slab_refill(&hak_sample_owner, sc, 1);
-    if (blocks.count == 0) {
-        return NULL;
-    }
     if (blocks.stride != 0) {
-        hak_span_touch(blocks.head);
         hak_slab_link(&blocks);
     }
     return blocks.head;
@@ -240,14 +236,6 @@ static HAK_COLD void sample_free(void *block, uint32_t entry) {
     }
 }
 
-static HAK_COLD uint64_t sample_take(const void *block) {
-    return hak_profile_store_take(block);
-}
-
-static HAK_COLD void sample_end(uint64_t token) {
-    hak_profile_store_end(token);
-}
-
 /* --- start ------------------------------------------------------------------------------------ */
 
 HAK_AT_START void hak_sample_start(void) {
@@ -256,8 +244,8 @@ HAK_AT_START void hak_sample_start(void) {
         .free = sample_free,
         .forget = sample_forget,
         .large = sample_large,
-        .take = sample_take,
-        .end = sample_end,
+        .take = hak_profile_store_take,
+        .end = hak_profile_store_end,
         .keep = hak_profile_store_keep,
     };
 }

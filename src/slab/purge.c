@@ -91,6 +91,6 @@ bool hak_slab_is_idle(const hak_slab_t *slab) {
 hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = HAK_CONTAINER_OF(owner->partial[sc].next, hak_slab_t, link);
     hak_list_remove(&slab->link);
-    hak_list_push_back(&owner->partial[sc], &slab->link);
+    hak_list_push_front(owner->partial[sc].prev, &slab->link); /* at the end */
     return slab;
 }

@@ -215,6 +215,7 @@ static char *slab_link_row(char *block, uint32_t bytes, uint32_t count) {
 }
 
 void hak_slab_link(const hak_blocks_t *blocks) {
+    hak_span_touch(blocks->head);
     char *last = slab_link_row(blocks->head, blocks->stride, blocks->count);
     hak_link_begin(last, NULL);
 }

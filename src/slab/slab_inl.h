@@ -78,11 +78,6 @@ HAK_INLINE void hak_slab_check_start(uintptr_t index, uint32_t entry, const void
                 HAK_FATAL_INTERIOR_FREE, address);
 }
 
-/* Whether free blocks of the slab with this entry may lack their free markers (SLAB-9). */
-HAK_INLINE bool hak_slab_entry_has_purged_pages(uint32_t entry) {
-    return (entry & HAK_KIND_MASK) == HAK_KIND_PURGED;
-}
-
 /* Whether the entry is that of slabs of sampled blocks (SLAB-10). */
 HAK_INLINE bool hak_slab_entry_is_sampled(uint32_t entry) {
     return (entry & HAK_KIND_MASK) == HAK_KIND_SAMPLED;

@@ -33,7 +33,9 @@ static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_tcache_view_t view;
     hak_tcache_look(tcache, &view);
     snapshot->tcache_count += view.first_entry != 0;
-    snapshot->thread_count += tcache->is_attached && !hak_tcache_is_second(tcache);
+    /* threads are counted by their first one */
+    snapshot->thread_count +=
+        tcache->is_attached && hak_tcache_partition(tcache) != HAK_PARTITION_PLAIN;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         collect_bin(&snapshot->sc[sc], &view, sc, hak_tcache_is_left(tcache));
     }

@@ -11,6 +11,11 @@
 static const uint64_t WORLD_LONG_NS = 10000000000; /* longer than anybody waits */
 
 uint64_t world_time;
+uintptr_t hak_huge_page_due; /* no touch of a slab is timed */
+
+void hak_huge_page_touch(char *block) {
+    (void)block;
+}
 
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     static const char *const text[] = {HAK_FATAL_KINDS(WORLD_FATAL_TEXT)};

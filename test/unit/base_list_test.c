@@ -38,8 +38,8 @@ static void list_expect(const int *numbers, int count) {
 
 UNIT_TEST(list_removal_twice_is_harmless) {
     list_begin();
-    hak_list_push_back(&head, &items[0].link);
-    hak_list_push_back(&head, &items[1].link);
+    hak_list_push_front(head.prev, &items[0].link);
+    hak_list_push_front(head.prev, &items[1].link);
     hak_list_remove(&items[0].link);
     hak_list_remove(&items[0].link);
     list_expect((int[]){1}, 1);
@@ -69,7 +69,7 @@ UNIT_TEST(list_random_operations_equal_an_array) {
             hak_list_push_front(&head, &items[which].link);
         } else {
             model[count++] = which;
-            hak_list_push_back(&head, &items[which].link);
+            hak_list_push_front(head.prev, &items[which].link);
         }
         is_in[which] = !is_in[which];
         list_expect(model, count);
