@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { END_OWNERS = 64 }; /* visited at the end of the process */
+enum { END_SLABS = 256 }; /* of each owner, at the end of the process */
 
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
@@ -43,13 +43,36 @@ void hak_life_thread_init(void) {
     has_exit_key = create != NULL && create(&exit_key, thread_exit) == 0;
 }
 
+/* What other threads freed, and waits: a block that was freed twice is found. */
+static void end_merge(hak_owner_t *owner, void *unused) {
+    (void)unused;
+    if (hak_remote_is_pending(owner) && hak_owner_try_lock(owner)) {
+        hak_remote_merge(owner, END_SLABS);
+        hak_owner_unlock(owner);
+    }
+}
+
 /* The thread that ends the process keeps its tcache; a signal handler may end it inside of an
- * operation. The library is initialised first, so the destructors of others have run. */
+ * operation. The library is initialised first, so the destructors of others have run. Signals stay
+ * open, as a sandbox may kill for blocking them. A handler that allocates gets the fallback tcache
+ * while lists are read, and then another owner; the child of one that forks has no tcache. */
 __attribute__((destructor(101))) static void process_end(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache) && hak_lock_holds_none() && hak_in_unlocked_update == 0) {
-        hak_tcache_inspect(tcache);
-        hak_owner_tend(END_OWNERS); /* merges what other threads freed: twice is found */
+    uintptr_t offset = hak_tcache_offset;
+    if (hak_tcache_is_empty(tcache) || !hak_lock_holds_none() || hak_in_unlocked_update != 0) {
+        return;
+    }
+    hak_life_self.has_exited = true;
+    HAK_SIGNAL_FENCE();
+    hak_tcache_offset = 0;
+    HAK_SIGNAL_FENCE();
+    hak_tcache_inspect(tcache);
+    HAK_SIGNAL_FENCE();
+    hak_tcache_offset = tcache->is_attached ? offset : 0;
+    hak_owner_visit(end_merge, NULL);
+    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
+    if (apart != NULL) {
+        end_merge(apart, NULL);
     }
 }
 

@@ -98,14 +98,9 @@ HAK_INLINE void slab_take_word(const hak_slab_t *slab, hak_superslab_t *supersla
     slab->bits[word] |= bits;
 }
 
-/* Receives all remote frees of a slab; may retire it. Marks whose number comes later are taken, but
- * not counted: their blocks keep the slab. */
-static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
-    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+/* Merges all marks of a slab. */
+static void slab_take_marks(const hak_slab_t *slab, hak_superslab_t *superslab) {
     unsigned words = (slab->capacity + 63u) / 64;
-    uint64_t *number = hak_remote_number(superslab, slab->unit);
-    uint64_t count = hak_swap_acquire(number, 0); /* pairs REMOTE-4 */
-    HAK_ASSERT(count != 0, "RF-2: a queued slab is pending");
     for (unsigned word = 0, end; word < words; word = end) {
         end = (word + 1) | 7; /* of the words in the line */
         end = end < words ? end : words;
@@ -114,6 +109,16 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
             slab_take_word(slab, superslab, i);
         }
     }
+}
+
+/* Receives all remote frees of a slab; may retire it. Marks whose number comes later are taken, but
+ * not counted: their blocks keep the slab. */
+static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
+    hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
+    uint64_t *number = hak_remote_number(superslab, slab->unit);
+    uint64_t count = hak_swap_acquire(number, 0); /* pairs REMOTE-4 */
+    HAK_ASSERT(count != 0, "RF-2: a queued slab is pending");
+    slab_take_marks(slab, superslab);
     HAK_ASSERT(slab_marks(slab) >= slab->free_count + count, "SLAB-1");
     hak_single_writer_add(&owner->counters[slab->sc].remote_in, 1);
     hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);
@@ -140,6 +145,20 @@ bool hak_remote_drain(hak_owner_t *owner, unsigned budget) {
         }
     }
     return any;
+}
+
+/* A slab of another owner waits for the drain that passes it on. */
+void hak_remote_merge(const hak_owner_t *owner, unsigned budget) {
+    /* pairs REMOTE-2 */
+    const hak_slab_t *list[] = {owner->ready, hak_load_acquire(&owner->queue)};
+    for (unsigned i = 0; i < 2; i++) {
+        for (const hak_slab_t *slab = list[i]; slab != NULL && budget != 0; budget--) {
+            if (hak_load_acquire(&slab->owner) == owner) { /* pairs REMOTE-3 */
+                slab_take_marks(slab, hak_pagemap_superslab(slab->base));
+            }
+            slab = hak_load_relaxed(&slab->queue_next);
+        }
+    }
 }
 
 /* --- in the child of a fork ------------------------------------------------------------------- */

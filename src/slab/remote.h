@@ -39,6 +39,9 @@ HAK_COLD const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits);
 
 /* Receives remote frees of at most `budget` queued slabs. true: at least one. */
 bool hak_remote_drain(hak_owner_t *owner, unsigned budget);
+/* The same for their marks alone, which are not counted: nothing retires, so no lock is taken
+ * besides that of the owner. Finds what was freed twice. */
+void hak_remote_merge(const hak_owner_t *owner, unsigned budget);
 
 extern uint32_t hak_remote_unnoted; /* [atomic] messages under way whose slab is not noted */
 /* Before messages. `sending` is the thread's word for notes; NULL: it has none. Returns the word

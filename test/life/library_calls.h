@@ -11,7 +11,7 @@
 #define CALLS_MEMORY SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_futex, SYS_brk
 /* first block of a thread */
 #define CALLS_THREAD SYS_gettid
-/* end of a thread, blocks of one past it, malloc_trim after many threads ended */
+/* end of a thread, blocks past it or of a handler in exit, malloc_trim after many threads ended */
 #define CALLS_END SYS_rt_sigprocmask
 /* fork */
 #define CALLS_FORK SYS_rt_sigprocmask, SYS_gettid

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Remote frees between owners that the test plays itself. Threads do it in test/model/. */
+#include "unit/fatal.h"
 #include "unit/one_owner.h"
 
 ONE_OWNER_TEST(messages_of_every_length_arrive_whole) {
@@ -120,6 +121,34 @@ ONE_OWNER_TEST(queued_slab_of_a_new_owner_is_forwarded) {
     unit_give(&other, held.block[--held.count]);
     assert_int_equal(other.counters[SC_64].slab_retire, 1);
     owner.counters[SC_64].slab_retire++; /* of the slab that it made */
+}
+
+/* At the end of the process: no slab retires, so no lock but the owner's is taken. */
+ONE_OWNER_TEST(merge_of_marks_alone_retires_nothing) {
+    unsigned capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(&owner, SC_1024, &held, 2 * capacity + 1);
+    unit_push(held.block + 1, capacity - 1);
+    unit_push(held.block + capacity, capacity);
+    hak_slab_t *slab = hak_slab_of(held.block[capacity]);
+    hak_remote_merge(&owner, 0); /* its work is bounded */
+    assert_int_equal(unit_marked(slab), 0);
+    owner.ready = owner.queue;
+    owner.queue = NULL;
+    hak_remote_merge(&owner, UINT32_MAX);
+    assert_int_equal(unit_marked(slab), capacity);
+    assert_int_equal(slab->free_count, 0);
+    assert_int_equal(unit_waiting(slab), capacity);
+    hak_remote_drain(&owner, UINT32_MAX);
+    assert_int_equal(owner.counters[SC_1024].slab_retire, 1);
+}
+
+ONE_OWNER_TEST(merge_of_marks_alone_finds_a_double_free) {
+    unit_take(&owner, SC_64, &held, 2);
+    hak_marks_t marks = unit_marks(held.block[1]);
+    unit_push(held.block + 1, 1);
+    hak_slab_of(held.block[1])->bits[marks.word] |= marks.bits; /* the home flushed it, too */
+    UNIT_EXPECT_FATAL(hak_remote_merge(&owner, UINT32_MAX), "double free");
+    assert_true(hak_remote_drain(&owner, 1));
 }
 
 UNIT_GROUP(unit_slab_begin)
