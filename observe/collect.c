@@ -352,6 +352,7 @@ static uint64_t generation_now(obs_image_t *image) {
 void obs_collect(hak_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
     uint64_t generation = generation_now(image);
+    hak_fence_acquire();       /* pairs GENERATION: system calls order no reads on arm64 */
     obs_forget(image->reader); /* else lists may be older */
     memset(snapshot, 0, sizeof *snapshot);
     visit_caches(image, snapshot, collect_cache);
@@ -367,5 +368,6 @@ void obs_collect(hak_snapshot_t *snapshot) {
     snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
     snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);
     visit_caches(image, snapshot, list_cache);
+    hak_fence_acquire(); /* pairs GENERATION */
     image->doubt.lists += generation % 2 != 0 || generation_now(image) != generation;
 }

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add)_(acquire|release)\(")
+ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add|fence)_(acquire|release)\(")
 PAIR = re.compile(r"\bpairs ([A-Z]+(?:-[A-Z0-9]+)?)")
 STATED = re.compile(r"^(?: \*\s+|- \*\*)([A-Z]+-\d+)\s", re.M)  # in headers; in docs/remote-free.md
 CITED = re.compile(r"\b[A-Z]+-\d+\b")
@@ -25,6 +25,7 @@ NO_MISUSE = ("OPTION_STRICT", "INVARIANT")
 SUBJECT, COMMITS = 72, 30
 PARTS = ("unity.c", "cold.c")  # they only include other files
 SYSTEM = re.compile(r"(?<=.)_(?:linux|glibc)$")
+OBSERVER = "observe/collect.c"  # has the other side of pairs of src/
 PAIRS = Path("docs/remote-free.md")  # explains pairs of atomics, states what remote frees rely on
 
 
@@ -121,7 +122,7 @@ def main():
     root = parser.parse_args().root
     source = texts(root, "src/**/*.[ch]")
     pages = (root / PAIRS).read_text(encoding="utf-8")
-    errors = [*check_pairs(source, pages),
+    errors = [*check_pairs({**source, **texts(root, OBSERVER)}, pages),
               *check_invariants(source, {**texts(root, "test/**/*.[ch]"), **texts(root, "test/**/*.py")}, pages),
               *check_kinds((root / "src/base/check.h").read_text(encoding="utf-8"), texts(root, "test/crime/*.tsv")),
               *check_mirror(root),

@@ -28,6 +28,11 @@
 #define hak_and_relaxed(p, v) __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)
 #define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
 
+/* For readers by system calls, as the observer is: plain and relaxed accesses before it keep their
+ * order to those behind it, stores or loads. On x86-64 all do, and it costs nothing. */
+#define hak_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
+#define hak_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+
 /* *expected is updated on failure. Weak: may fail for no reason, so it needs a loop. */
 #define hak_cas_release(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)

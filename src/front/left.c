@@ -174,6 +174,7 @@ void hak_tcache_trim(void) {
         uint64_t signals = hak_os_block_signals();
         hak_lock_acquire(HAK_LOCK_FALLBACK);
         hak_add_relaxed(&hak_tcache_generation, 1);
+        hak_fence_release(); /* pairs GENERATION: no lock orders it before what changes now */
         hak_lock_acquire(HAK_LOCK_REGISTRY);
         hak_tcache_fallback_prepare();
         pieces = piece == 0 ? 1 + hak_tcache_count / (HAK_TRIM_GROUPS * HAK_GROUP_TCACHES) : pieces;
@@ -181,7 +182,7 @@ void hak_tcache_trim(void) {
         hak_tcache_group_t *taken = goes_on ? hak_going_groups : NULL;
         hak_going_thread = goes_on ? &hak_tcache_offset : hak_going_thread;
         hak_lock_release(HAK_LOCK_REGISTRY);
-        hak_add_relaxed(&hak_tcache_generation, 1);
+        (void)hak_add_release(&hak_tcache_generation, 1); /* pairs GENERATION */
         hak_lock_release(HAK_LOCK_FALLBACK);
         groups_clear(taken);
         hak_os_restore_signals(signals);

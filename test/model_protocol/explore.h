@@ -36,6 +36,7 @@ uint64_t model_rmw(model_word_t word, model_rmw_t kind, uint64_t value, model_or
                    model_site_t site);
 bool model_cas(model_word_t word, void *expected, uint64_t desired, model_order_t order,
                model_site_t site);
+void model_fence(model_order_t order);
 /* Sleeps if the word has that value, until it is woken. */
 void model_wait(model_word_t word, uint64_t value);
 /* Wakes one that sleeps there, if any: which one is a choice. */

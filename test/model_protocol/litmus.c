@@ -4,11 +4,12 @@
  * must be reached, what may not is a failure; those called litmus_race_... must fail by a race. */
 #include "base/atomics.h"
 
-static uint32_t x, y;    /* shared words */
+static uint32_t x, y, z; /* shared words */
 static uint32_t data;    /* plain */
 static uint32_t seen[2]; /* plain, what threads saw */
 
 STEP(before, model_share(MODEL_WORD(&x)); model_share(MODEL_WORD(&y)))
+STEP(before_three, before(); model_share(MODEL_WORD(&z)))
 
 STEP(nothing, (void)0)
 
@@ -83,6 +84,40 @@ static void take_acquire(void) {
     }
 }
 
+/* --- a number that is odd while two words change, as hak_tcache_generation is -------------------
+ */
+
+static void change(bool is_fenced) {
+    (void)hak_add_relaxed(&x, 1);
+    if (is_fenced) {
+        hak_fence_release();
+    }
+    hak_store_relaxed(&y, 1);
+    hak_store_relaxed(&z, 1);
+    (void)hak_add_release(&x, 1);
+}
+
+/* What was read between two loads of the same even number; both words are alike then. */
+static void observe(bool is_fenced) {
+    uint32_t number = hak_load_relaxed(&x);
+    if (is_fenced) {
+        hak_fence_acquire();
+    }
+    uint32_t pair = hak_load_relaxed(&z) * 2 + hak_load_relaxed(&y);
+    if (is_fenced) {
+        hak_fence_acquire();
+    }
+    if (number % 2 == 0 && hak_load_relaxed(&x) == number) {
+        MODEL_CHECK(!is_fenced || pair == (number == 0 ? 0 : 3), "fences order nothing");
+        model_reach(pair);
+    }
+}
+
+STEP(change_fenced, change(true))
+STEP(change_unordered, change(false))
+STEP(observe_fenced, observe(true))
+STEP(observe_unordered, observe(false))
+
 /* --- one of two wins -------------------------------------------------------------------------- */
 
 static void win(unsigned thread) {
@@ -101,6 +136,8 @@ const model_scenario_t litmus_scenarios[] = {
     {"litmus_coherence", before, {store_twice, load_twice}, nothing, 0x137},
     {"litmus_look", before, {look_and_store, look}, nothing, 3},
     {"litmus_sequence", before, {publish, add_relaxed, take_eleven}, nothing, 2},
+    {"litmus_generation", before_three, {change_fenced, observe_fenced}, nothing, 9},
+    {"litmus_generation_writer", before_three, {change_unordered, observe_unordered}, nothing, 15},
     {"litmus_cas", before, {win_first, win_second}, check_winner, 3},
     {"litmus_race_relaxed", before, {publish, take_relaxed}, nothing, 0},
     {"litmus_race_early", before, {publish_early, take_acquire}, nothing, 0},

@@ -45,7 +45,9 @@ typedef struct thread {
     jmp_buf state;
     void (*body)(void);
     view_t view;
-    uint64_t id; /* of all it read */
+    view_t fenced; /* at its last release fence: what its relaxed stores hand on */
+    view_t loaded; /* what its relaxed loads got, for its next acquire fence */
+    uint64_t id;   /* of all it read */
     unsigned is_started : 1, is_done : 1, naps : 1;
     const word_t *sleeps_at;
     uint64_t tried; /* bit per word on which a compare-and-swap failed since the last nap */

@@ -72,9 +72,7 @@ static uint64_t word_read(word_t *word, unsigned index, model_order_t order) {
     const store_t *store = &word->store[index];
     t->id = model_mix(t->id, store->id);
     t->view.oldest[word - m.word] = (uint8_t)index;
-    if (order == MODEL_ACQUIRE) {
-        view_join(&t->view, &store->handed);
-    }
+    view_join(order == MODEL_ACQUIRE ? &t->view : &t->loaded, &store->handed);
     return store->value;
 }
 
@@ -90,15 +88,25 @@ static void word_write(word_t *word, uint64_t value, model_order_t order, bool i
     if (is_rmw) {
         store->handed = word->store[word->count - 1].handed;
     }
-    if (order == MODEL_RELEASE) {
-        view_join(&store->handed, &t->view);
-    }
+    view_join(&store->handed, order == MODEL_RELEASE ? &t->view : &t->fenced);
     t->view.time[m.now]++; /* what follows was not handed on */
     store->value = value;
     store->id = model_mix(t->id, m.now);
     word->order_id = model_mix(word->order_id, store->id);
     word->count++;
     value_write(word->at, value);
+}
+
+/* No step of its own: it changes nothing that others see. */
+void model_fence(model_order_t order) {
+    thread_t *t = &m.thread[m.now];
+    if (order == MODEL_RELEASE) {
+        t->fenced = t->view;
+        t->view.time[m.now]++; /* what follows was not handed on */
+    } else {
+        view_join(&t->view, &t->loaded);
+    }
+    t->id = model_mix(t->id, 20 + (uint64_t)order);
 }
 
 /* No step of its own: what is read depends on who ran before, so it is part of the state. */

@@ -34,6 +34,9 @@
 #define hak_or_relaxed(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_RELAXED, "or " #p)
 #define hak_sub_relaxed(p, v) MODEL_RMW(p, MODEL_SUB, v, MODEL_RELAXED, "sub " #p)
 
+#define hak_fence_release() model_fence(MODEL_RELEASE)
+#define hak_fence_acquire() model_fence(MODEL_ACQUIRE)
+
 #define MODEL_CAS(p, expected, desired, order)                                                     \
     model_cas(MODEL_WORD(p), (expected), MODEL_VALUE(desired), order, MODEL_SITE("cas " #p))
 #define hak_cas_relaxed(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_RELAXED)
