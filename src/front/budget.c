@@ -171,7 +171,7 @@ uint32_t hak_budget_initial_bytes(void) {
 }
 
 void hak_budget_after_fork(const hak_tcache_t *self, const hak_tcache_t *fallback) {
-    const hak_tcache_t *second = HAK_HARDEN && self != NULL ? self->second : NULL;
+    const hak_tcache_t *second = self != NULL ? hak_tcache_behind(self, self) : NULL;
     size_t drawn = fallback->drawn + (size_t)(self != NULL ? self->drawn : 0);
     drawn += second != NULL ? second->drawn : 0;
     hak_store_relaxed(&hak_budget_threads, (self != NULL) + (second != NULL));

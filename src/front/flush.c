@@ -282,20 +282,14 @@ static void list_inspect(const void *head, unsigned sc, uint32_t *steps) {
     }
 }
 
-static void tcache_inspect(hak_tcache_t *tcache) {
-    uint32_t steps = INSPECT_MOST_BLOCKS;
-    if (HAK_HARDEN) {
-        hak_quarantine_inspect(tcache);
-    }
-    for (uint64_t left = tcache->begun; left != 0; left &= left - 1) {
-        unsigned sc = hak_ctz(left);
-        list_inspect(tcache->bin[sc].head, sc, &steps);
-    }
-}
-
 void hak_tcache_inspect(hak_tcache_t *tcache) {
-    tcache_inspect(tcache);
-    if (HAK_HARDEN && tcache->second != NULL) {
-        tcache_inspect(tcache->second);
+    for (hak_tcache_t *t = tcache; t != NULL; t = hak_tcache_behind(t, tcache)) {
+        uint32_t steps = INSPECT_MOST_BLOCKS;
+        if (hak_quarantine_of(t) != NULL) {
+            hak_quarantine_inspect(t);
+        }
+        for (uint64_t left = t->begun; left != 0; left &= left - 1) {
+            list_inspect(t->bin[hak_ctz(left)].head, hak_ctz(left), &steps);
+        }
     }
 }

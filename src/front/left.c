@@ -201,7 +201,7 @@ void hak_tcache_forget(hak_tcache_t *tcache) {
         tcache->bin[sc].head = NULL;
         hak_bin_end(tcache, sc);
     }
-    if (HAK_HARDEN) {
+    if (hak_quarantine_of(tcache) != NULL) {
         hak_quarantine_forget(tcache);
     }
     tcache->begun = 0;
@@ -261,10 +261,10 @@ void hak_tcache_after_fork(bool is_clean) {
     hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
     bool has_self = !hak_tcache_is_empty(self);
     HAK_KNOWN(self != NULL);
-    hak_tcache_t *second = HAK_HARDEN && has_self ? self->second : NULL;
-    for (hak_tcache_t *t = has_self ? self : NULL; t != NULL; t = t == self ? second : NULL) {
+    const hak_tcache_t *second = has_self ? hak_tcache_behind(self, self) : NULL;
+    for (hak_tcache_t *t = has_self ? self : NULL; t != NULL; t = hak_tcache_behind(t, self)) {
         t->thread_id = hak_os_thread_id();
-        if (HAK_HARDEN && t->quarantine != NULL) {
+        if (hak_quarantine_of(t) != NULL) {
             hak_quarantine_attach(t); /* the parent knows its own random numbers */
         }
     }

@@ -97,7 +97,7 @@ HAK_INLINE uintptr_t held_take(uintptr_t *slot, uintptr_t instead) {
 uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
     const hak_quarantine_t *quarantine = tcache->quarantine;
     uint32_t count = 0;
-    for (unsigned i = 0; quarantine != NULL && i < HAK_QUARANTINE_SLOTS; i++) {
+    for (unsigned i = 0; i < HAK_QUARANTINE_SLOTS; i++) {
         count += hak_single_writer_load(&quarantine->slot[sc][i]) != 0;
     }
     return count;
@@ -105,7 +105,7 @@ uint32_t hak_quarantine_count(const hak_tcache_t *tcache, unsigned sc) {
 
 void hak_quarantine_flush(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    for (unsigned sc = 0; quarantine != NULL && sc < HAK_SC_COUNT; sc++) {
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         hak_blocks_t blocks = {0};
         for (unsigned i = 0; i < HAK_QUARANTINE_SLOTS; i++) {
             void *block = held_block(held_take(&quarantine->slot[sc][i], 0));
@@ -120,14 +120,12 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
 }
 
 void hak_quarantine_forget(hak_tcache_t *tcache) {
-    if (tcache->quarantine != NULL) {
-        memset(tcache->quarantine->slot, 0, sizeof tcache->quarantine->slot);
-    }
+    memset(tcache->quarantine->slot, 0, sizeof tcache->quarantine->slot);
 }
 
 void hak_quarantine_inspect(hak_tcache_t *tcache) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    for (unsigned i = 0; quarantine != NULL && i < HAK_SC_COUNT * HAK_QUARANTINE_SLOTS; i++) {
+    for (unsigned i = 0; i < HAK_SC_COUNT * HAK_QUARANTINE_SLOTS; i++) {
         uintptr_t *slot = &quarantine->slot[i / HAK_QUARANTINE_SLOTS][i % HAK_QUARANTINE_SLOTS];
         (void)held_take(slot, *slot);
     }
@@ -139,7 +137,7 @@ hak_blocks_t hak_quarantine_shuffle(hak_tcache_t *tcache, hak_blocks_t blocks) {
     uintptr_t first_link;
     void *tail = &first_link, *block = blocks.head;
     uint32_t count = blocks.count < SHUFFLE_MOST ? blocks.count : SHUFFLE_MOST;
-    if (tcache->quarantine == NULL || count < 2) {
+    if (count < 2) {
         return blocks;
     }
     if (tcache->clear_most == 0 && ++tcache->quarantine->refills % CLEAR_REFILLS == 0) {

@@ -20,6 +20,11 @@ typedef struct hak_quarantine {
 
 /* Gives the tcache a quarantine, and new random numbers. */
 void hak_quarantine_attach(hak_tcache_t *tcache);
+/* NULL in other builds, and where metadata was out; then the next five are not called. */
+HAK_INLINE hak_quarantine_t *hak_quarantine_of(const hak_tcache_t *tcache) {
+    return HAK_HARDEN ? tcache->quarantine : NULL;
+}
+
 /* Flushes the quarantine. */
 void hak_quarantine_flush(hak_tcache_t *tcache);
 /* Empties it without a look at the blocks. */

@@ -57,7 +57,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
         hak_slab_link(&blocks); /* before a purge finds their neighbours */
     }
     hak_wanted_serve_by(tcache);
-    return HAK_HARDEN ? hak_quarantine_shuffle(tcache, blocks) : blocks;
+    return hak_quarantine_of(tcache) != NULL ? hak_quarantine_shuffle(tcache, blocks) : blocks;
 }
 
 /* Blocks from the slabs after reclaim that may make room for a mapping of so many bytes. */

@@ -246,7 +246,7 @@ void hak_bin_flush(hak_tcache_t *tcache, unsigned sc) {
 }
 
 static void flush_one(hak_tcache_t *tcache) {
-    if (HAK_HARDEN) {
+    if (hak_quarantine_of(tcache) != NULL) {
         hak_quarantine_flush(tcache);
     }
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
@@ -256,9 +256,8 @@ static void flush_one(hak_tcache_t *tcache) {
 
 void hak_tcache_flush(hak_tcache_t *tcache) {
     hak_tcache_change(tcache, 1);
-    flush_one(tcache);
-    if (HAK_HARDEN && tcache->second != NULL) {
-        flush_one(tcache->second);
+    for (hak_tcache_t *t = tcache; t != NULL; t = hak_tcache_behind(t, tcache)) {
+        flush_one(t);
     }
     hak_tcache_change(tcache, -1);
 }
@@ -323,7 +322,7 @@ static HAK_COLD void tcache_abandon(hak_tcache_t *tcache) {
 }
 
 bool hak_tcache_detach(hak_tcache_t *tcache) {
-    hak_tcache_t *second = HAK_HARDEN ? tcache->second : NULL;
+    hak_tcache_t *second = hak_tcache_behind(tcache, tcache);
     bool is_inside = tcache->changing != 0 || (second != NULL && second->changing != 0) ||
                      hak_in_unlocked_update != 0 || !hak_lock_holds_none();
     hak_tcache_offset = 0;
@@ -395,7 +394,8 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
         const volatile hak_bin_side_t *side = hak_bin_side(tcache, sc);
         int64_t cached = (int64_t)side->total - now->bin[sc].slots_left;
         view->cached[sc] = cached > 0 ? (uint32_t)cached : 0;
-        view->quarantine[sc] = HAK_HARDEN ? hak_quarantine_count(tcache, sc) : 0;
+        view->quarantine[sc] =
+            hak_quarantine_of(tcache) != NULL ? hak_quarantine_count(tcache, sc) : 0;
     }
 }
 

@@ -157,6 +157,11 @@ HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
     return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
 }
 
+/* A thread's tcaches (TCACHE-10), walked from `first` on: the one behind it, or NULL. */
+HAK_INLINE hak_tcache_t *hak_tcache_behind(const hak_tcache_t *tcache, const hak_tcache_t *first) {
+    return HAK_HARDEN && tcache == first ? tcache->second : NULL;
+}
+
 /* The other tcache of the calling thread, whose tcache this is (TCACHE-10), made at first use.
  * NULL: metadata is out. */
 HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);

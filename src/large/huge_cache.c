@@ -131,8 +131,7 @@ static unsigned extent_find_sparse(size_t bytes, size_t align) {
 }
 
 char *hak_huge_cache_take(size_t bytes, size_t align, ptrdiff_t *shift) {
-    /* not in hardened builds, where a block begins behind the guard of the one before */
-    bool is_sparse = !HAK_HARDEN && hak_huge_cache.extent_count < extents_most() / 2 &&
+    bool is_sparse = hak_huge_cache.extent_count < extents_most() / 2 &&
                      hak_huge_cache.written_bytes < hak_huge_cache.sampled_bytes / SPARSE_SHARE;
     unsigned at = is_sparse ? extent_find_sparse(bytes, align) : extent_find(bytes, align);
     if (at == hak_huge_cache.extent_count) {
@@ -360,7 +359,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     hak_lock_acquire(HAK_LOCK_HUGE);
     hak_reclaim_hooks.huge_bound(pool);
     bool has_room = pool->resident_bytes + bytes <= pool->bound_bytes;
-    was_fresh = was_fresh && !HAK_HARDEN;
+    was_fresh = was_fresh && !HAK_HARDEN; /* there a block begins behind the guard of another */
     if (!has_room || was_fresh) {
         hak_lock_release(HAK_LOCK_HUGE);
         huge_extent_t sampled = fresh;

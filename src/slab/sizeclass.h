@@ -101,7 +101,7 @@ HAK_INLINE unsigned hak_sc_of(size_t size) {
  * of the largest sizes gives less than itself. */
 HAK_INLINE size_t hak_sc_aligned_last(size_t size, size_t align) {
     size_t most = SIZE_MAX - HAK_CANARY_BYTES;
-    size_t last = (HAK_HARDEN && size > most ? most : size) + HAK_CANARY_BYTES - 1;
+    size_t last = (size > most ? most : size) + HAK_CANARY_BYTES - 1;
     return (last | (align - 1)) - HAK_CANARY_BYTES;
 }
 

@@ -123,8 +123,8 @@ static void map_note(bool is_refused) {
  * addresses cost only a place under RLIMIT_AS, so when a batch does not fit, one is tried. The lock
  * is held throughout: a mapping call is short. */
 static bool superslab_map(hak_partition_t partition) {
-    uint32_t wanted = HAK_HARDEN ? 1 : hak_span_state.count / MAP_SHARE + 1;
     size_t guard = hak_span_guard_bytes();
+    uint32_t wanted = guard != 0 ? 1 : hak_span_state.count / MAP_SHARE + 1;
     if (map_is_refused_still()) {
         return false;
     }
@@ -143,7 +143,7 @@ static bool superslab_map(hak_partition_t partition) {
     if (hak_span_state.count != 0 || hak_os_huge_may_be_default()) {
         hak_os_advise_huge(base, (size_t)wanted * HAK_SUPERSLAB_BYTES, false);
     }
-    if (HAK_HARDEN) {
+    if (guard != 0) {
         hak_os_conceal(base + HAK_SUPERSLAB_BYTES, guard);
     }
     if (HAK_MTE) {
