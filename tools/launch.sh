@@ -6,6 +6,8 @@
 #   find_library P   sets hm_lib to the library for profile P, which may be empty
 # and hm_docs, the folder of the pages, and hm_tools, that of the package hakmem_view
 
+hm_reports="exit explain stats json map profile leaks off" # values of the option report
+
 say() {
     printf 'hakmem: %s\n' "$*" >&2
 }
@@ -140,8 +142,20 @@ choose_profile() { # NAME
     hm_known=$(known_profiles | tr '\n' ' ')
     case " $hm_known" in
     *" $1 "*) export HAKMEM_PROFILE="$1" ;;
-    *) die 2 "run: unknown profile '$1'; there are: $hm_known" ;;
+    *)
+        # shellcheck disable=SC2086 # a list of words
+        die 2 "run: unknown profile '$1'$(nearest "$1" $hm_known); there are: ${hm_known% }"
+        ;;
     esac
+}
+
+# choose_report KIND: one that the library writes; another is refused before the program runs
+choose_report() {
+    for hm_word in $hm_reports; do
+        [ "$hm_word" != "$1" ] || { hm_report=$1 && return; }
+    done
+    # shellcheck disable=SC2086 # a list of words
+    die 2 "run: unknown report '$1'$(nearest "$1" $hm_reports); there are: $hm_reports"
 }
 
 cmd_run() {
@@ -168,7 +182,7 @@ cmd_run() {
         --strict) hm_strict=1 && shift ;;
         --strict=[01]) hm_strict=${1#*=} && shift ;;
         --report)
-            hm_report=$2
+            choose_report "$2"
             hm_file=
             case ${3:--} in
             -*) ;;
@@ -181,10 +195,10 @@ cmd_run() {
             shift 2
             [ -z "$hm_file" ] || { hm_added=$hm_added,report:$hm_report,report_file:$hm_file && hm_report= && shift; }
             ;;
-        --report=*) hm_report=${1#*=} && shift ;;
+        --report=*) choose_report "${1#*=}" && shift ;;
         --) shift && break ;;
         -h | --help) usage_of run && exit ;;
-        -*) die 2 "run: unknown option '$1'; there are: --profile P, --lib PATH, --options TEXT," \
+        -*) die 2 "run: unknown option '$1'$(nearest "${1%%=*}" --profile --lib --options --report --strict); there are: --profile P, --lib PATH, --options TEXT," \
             "--report X [FILE], --strict, --" ;;
         *) break ;;
         esac

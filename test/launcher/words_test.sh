@@ -89,6 +89,21 @@ expect 2 "$hakmem" run --profile -- true
 says err "--profile needs a value"
 expect 2 "$hakmem" run --profile nope -- true
 says err "unknown profile 'nope'; there are: balanced debug hardened least less low-memory more most throughput"
+expect 2 "$hakmem" run --profile debgu -- true
+says err "unknown profile 'debgu' (did you mean debug?); there are: balanced "
+expect 2 "$hakmem" run --reprot exit -- true
+says err "unknown option '--reprot' (did you mean --report?); there are: --profile P"
+# A report that there is not is said before the program runs.
+for words in '--report explian' '--report explian FILE --strict' '--report=explian'; do
+    # shellcheck disable=SC2086 # words
+    expect 2 "$hakmem" run $words -- touch "$work/ran"
+    says err "hakmem: run: unknown report 'explian' (did you mean explain?); there are: exit explain stats json map profile leaks off"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one line: $(cat "$work/err")"
+    [ ! -e "$work/ran" ] || fail "the program ran without the report that was asked for"
+done
+known=$(sed -n 's/^HAK_OPTION(report, CHOICE(\([^)]*\)).*/\1/p' "$HAKMEM_SOURCE/src/base/options.def" | tr -d '",' | tr ' ' '\n' | sort)
+[ "$(sed -n 's/^hm_reports="\(.*\)".*/\1/p' "$HAKMEM_SOURCE/tools/launch.sh" | tr ' ' '\n' | sort)" = "$known" ] ||
+    fail "the reports of run are not those of the library: $known"
 expect 2 "$hakmem" run --profile
 expect 2 "$hakmem" run --lib "$work/gone.so" -- true
 says err "no library at: $work/gone.so"
