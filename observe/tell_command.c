@@ -6,6 +6,7 @@
 #include "tell.h"
 
 #include <dirent.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 enum { NOT_YET = 2, WAIT_SECONDS = 5, WAIT_MOST = 1000000 };
@@ -26,50 +27,135 @@ static bool text_set(char *to, size_t room, const char *from, size_t length) {
     return true;
 }
 
+static const struct {
+    const char *name, *form; /* of its value; NULL: it takes none */
+    uint32_t request;        /* hak_mail_t */
+} requests[] = {{"trim", NULL, HAK_MAIL_TRIM},
+                {"flush", NULL, HAK_MAIL_FLUSH},
+                {"reset", NULL, HAK_MAIL_RESET},
+                {"rate", "BYTES", HAK_MAIL_RATE},
+                {"option", "NAME:VALUE", HAK_MAIL_OPTION}};
+enum {
+    REQUESTS = sizeof requests / sizeof *requests,
+    WORD = 8 /* letters; longer is near to none */
+};
+static const char known[] = "trim, flush, reset, rate BYTES, option NAME:VALUE";
+
+/* Prints what is wrong with the words, in one line. */
+static bool say_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static bool say_wrong(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fputs("hakmem-observe: tell: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    return false;
+}
+
+/* How many letters are more, less or other, two that changed places counting as one. */
+static unsigned word_mistakes(const char *word, const char *name) {
+    unsigned row[WORD + 1][WORD + 1] = {{0}};
+    size_t length = strlen(word), wanted = strlen(name);
+    for (size_t i = 0; i <= length; i++) {
+        for (size_t j = 0; j <= wanted; j++) {
+            unsigned least = (unsigned)(i + j); /* one of them is empty */
+            if (i > 0 && j > 0) {
+                bool is_other = word[i - 1] != name[j - 1];
+                bool is_turned =
+                    i > 1 && j > 1 && word[i - 1] == name[j - 2] && word[i - 2] == name[j - 1];
+                least = row[i - 1][j - 1] + is_other;
+                least = row[i - 1][j] < least ? row[i - 1][j] + 1 : least;
+                least = row[i][j - 1] < least ? row[i][j - 1] + 1 : least;
+                least = is_turned && row[i - 2][j - 2] < least ? row[i - 2][j - 2] + 1 : least;
+            }
+            row[i][j] = least;
+        }
+    }
+    return row[length][wanted];
+}
+
+/* With one mistake, or two if the word has five letters or more. NULL: there is none. */
+static const char *request_nearest(const char *word) {
+    size_t length = strlen(word);
+    unsigned most = length > 4 ? 3 : length > 2 ? 2 : 0; /* more than it may have */
+    const char *nearest = NULL;
+    for (unsigned i = 0; i < REQUESTS && length <= WORD; i++) {
+        unsigned mistakes = word_mistakes(word, requests[i].name);
+        if (mistakes < most) {
+            most = mistakes;
+            nearest = requests[i].name;
+        }
+    }
+    return nearest;
+}
+
 /* The words behind the PID: one or two. */
 static bool wish_parse(obs_wish_t *wish, const char *what, const char *value) {
+    unsigned i = 0;
+    while (i < REQUESTS && strcmp(what, requests[i].name) != 0) {
+        i++;
+    }
+    if (i == REQUESTS) {
+        const char *nearest = request_nearest(what);
+        return say_wrong("unknown request '%.64s'%s%s%s; there are: %s", what,
+                         nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
+                         nearest != NULL ? "?)" : "", known);
+    }
+    const char *form = requests[i].form;
+    wish->request = requests[i].request;
+    if (form == NULL) {
+        return value == NULL || say_wrong("%s takes no value, not: %s", what, value);
+    }
     if (value == NULL) {
-        wish->request = strcmp(what, "trim") == 0    ? HAK_MAIL_TRIM
-                        : strcmp(what, "flush") == 0 ? HAK_MAIL_FLUSH
-                        : strcmp(what, "reset") == 0 ? HAK_MAIL_RESET
-                                                     : 0;
-        return wish->request != 0;
+        return say_wrong("%s needs %s", what, form);
     }
-    if (strcmp(what, "rate") == 0) {
-        wish->request = HAK_MAIL_RATE;
-        return text_set(wish->value, sizeof wish->value, value, strlen(value));
+    const char *text = value;
+    bool is_good = true;
+    if (wish->request == HAK_MAIL_OPTION) {
+        size_t length = strcspn(value, ":=");
+        is_good = value[length] != '\0' && text_set(wish->name, sizeof wish->name, value, length);
+        text += is_good ? length + 1 : 0;
     }
-    size_t length = strcspn(value, ":=");
-    wish->request = HAK_MAIL_OPTION;
-    return strcmp(what, "option") == 0 && value[length] != '\0' &&
-           text_set(wish->name, sizeof wish->name, value, length) &&
-           text_set(wish->value, sizeof wish->value, value + length + 1,
-                    strlen(value + length + 1));
+    is_good = is_good && text_set(wish->value, sizeof wish->value, text, strlen(text));
+    return is_good || say_wrong("%s needs %s, not: %s", what, form, value);
+}
+
+static bool wait_parse(double *seconds, const char *text) {
+    char *end;
+    *seconds = strtod(text, &end);
+    return (*end == '\0' && end != text && *seconds >= 0 && *seconds <= WAIT_MOST) ||
+           say_wrong("--wait needs seconds, 0 to %d, not '%s'", WAIT_MOST, text);
 }
 
 static bool order_parse(order_t *order, int argc, char **argv) {
     const char *word[3] = {NULL};
     unsigned words = 0;
-    char *end;
     order->wait_seconds = WAIT_SECONDS;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--wait") == 0 && i + 1 < argc) {
-            order->wait_seconds = strtod(argv[++i], &end);
-            if (*end != '\0' || !(order->wait_seconds >= 0 && order->wait_seconds <= WAIT_MOST)) {
+        if (strcmp(argv[i], "--wait") == 0) {
+            const char *text = i + 1 < argc ? argv[++i] : "";
+            if (!wait_parse(&order->wait_seconds, text)) {
                 return false;
             }
         } else if (strcmp(argv[i], "--force") == 0) {
             order->is_forced = true;
-        } else if (argv[i][0] == '-' || words == 3) {
-            return false;
+        } else if (argv[i][0] == '-') {
+            return say_wrong("unknown option '%s'; there are: --wait SECONDS, --force", argv[i]);
+        } else if (words == 3) {
+            return say_wrong("too many words: %s", argv[i]);
         } else {
             word[words++] = argv[i];
         }
     }
-    unsigned long pid = words >= 2 ? strtoul(word[0], &end, 10) : 0;
+    if (words < 2) {
+        return say_wrong("a PID and a request are wanted: %s", known);
+    }
+    char *end;
+    unsigned long pid = strtoul(word[0], &end, 10);
     order->pid = (uint32_t)pid;
-    return words >= 2 && *end == '\0' && pid != 0 && pid <= INT32_MAX &&
-           wish_parse(&order->wish, word[1], word[2]);
+    return *end == '\0' && pid != 0 && pid <= INT32_MAX ? wish_parse(&order->wish, word[1], word[2])
+                                                        : say_wrong("'%s' is no PID", word[0]);
 }
 
 /* Whether one of its threads has a seccomp filter. */
@@ -120,7 +206,7 @@ int obs_command_tell(int argc, char **argv) {
     order_t order = {0};
     uint32_t result;
     if (!order_parse(&order, argc, argv)) {
-        return obs_usage();
+        return 1;
     }
     obs_told_t told = OBS_NOT_TOLD;
     uint64_t before = 0, after = 0; /* RSS */

@@ -64,7 +64,9 @@ stop
 expect 0 "$hakmem" tell --help
 says out "tell PID trim|flush|reset"
 expect 1 "$hakmem" tell
-says err "usage: hakmem-observe"
+says err "hakmem-observe: tell: a PID and a request are wanted: trim, flush, reset, rate BYTES, option NAME:VALUE"
+expect 1 "$hakmem" tell $$ trmi
+says err "hakmem-observe: tell: unknown request 'trmi' (did you mean trim?)"
 start env
 expect 1 "$hakmem" check "$pid"
 says out "is not on hakmem"

@@ -173,11 +173,27 @@ def sandboxed(observer, program):
 
 
 def bad(observer, program):
-    for words in ((), ("trim",), (program.pid,), (program.pid, "shout"), (program.pid, "rate"), (program.pid, "option", "learn"),
-                  (program.pid, "option", "a" * 20 + ":1"), (program.pid, "rate", "1" * 32), (program.pid, "trim", "1"),
-                  (program.pid, "trim", "--wait", "long"), (program.pid, "trim", "--wait", "-1"), ("1x", "trim")):
+    """Each mistake in the words is one line, which names what is there."""
+    pid, there = program.pid, "there are: trim, flush, reset, rate BYTES, option NAME:VALUE"
+    for words, said in (((), f"a PID and a request are wanted: {there.partition(': ')[2]}"), (("trim",), "a PID and a request are wanted"),
+                        ((pid,), "a PID and a request are wanted"), ((pid, "shout"), f"unknown request 'shout'; {there}"),
+                        ((pid, "trmi"), f"unknown request 'trmi' (did you mean trim?); {there}"),
+                        ((pid, "rset", "1"), "unknown request 'rset' (did you mean reset?)"),
+                        ((pid, "fulsh"), "unknown request 'fulsh' (did you mean flush?)"),
+                        ((pid, "options", "learn:0"), "unknown request 'options' (did you mean option?)"),
+                        ((pid, "r" * 4000), "unknown request 'rrrr"), ((pid, ""), "unknown request ''; "),
+                        ((pid, "rate"), "rate needs BYTES"), ((pid, "option"), "option needs NAME:VALUE"),
+                        ((pid, "option", "learn"), "option needs NAME:VALUE, not: learn"),
+                        ((pid, "option", "a" * 20 + ":1"), "option needs NAME:VALUE, not: aaaa"),
+                        ((pid, "rate", "1" * 32), "rate needs BYTES, not: 1111"), ((pid, "trim", "1"), "trim takes no value, not: 1"),
+                        ((pid, "rate", "1", "2"), "too many words: 2"),
+                        ((pid, "trim", "--frob"), "unknown option '--frob'; there are: --wait SECONDS, --force"),
+                        ((pid, "trim", "--wait"), "--wait needs seconds, 0 to 1000000, not ''"),
+                        ((pid, "trim", "--wait", "long"), "--wait needs seconds, 0 to 1000000, not 'long'"),
+                        ((pid, "trim", "--wait", "-1"), "--wait needs seconds"), (("1x", "trim"), "'1x' is no PID"),
+                        (("0", "trim"), "'0' is no PID")):
         status, out, error = observe(observer, "tell", *words)
-        assert status == 1 and out == "" and error.startswith("usage: "), (words, error)
+        assert status == 1 and out == "" and error.startswith(f"hakmem-observe: tell: {said}") and error.count("\n") == 1, (words, error)
     refused(observer, "there is no process 2147483647", "tell", 2147483647, "trim")
     with subprocess.Popen(["sleep", "600"], env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as other:
         Path(f"/proc/{other.pid}/maps").read_text()
@@ -187,7 +203,7 @@ def bad(observer, program):
     with tempfile.TemporaryDirectory() as folder:
         core = Path(folder, "core")
         core_file.write(program.pid, core)
-        assert observe(observer, "tell", core, "trim")[2].startswith("usage: ")
+        assert observe(observer, "tell", core, "trim")[2] == f"hakmem-observe: tell: '{core}' is no PID\n"
 
 
 def main():
