@@ -31,6 +31,21 @@ NONE = "# no option is needed"
     ("MALLOC_CONF=lg_prof_sample:17,prof:true", "HAKMEM_OPTIONS=profile_rate:128k", ""),
     ("MALLOC_CONF=prof:true,prof_active:false,lg_prof_sample:19", NONE, "lg_prof_sample 19: sampling stays off, as theirs"),
     ("MALLOC_CONF=lg_prof_sample:19", NONE, "sampling stays off"), ("MALLOC_CONF=prof:true", "HAKMEM_OPTIONS=profile_rate:512k", ""),
+    # So is a report of what was sampled, and one is written.
+    ("MALLOC_CONF=prof_final:true", NONE, "prof_final true: no report, as theirs: it does not sample"),
+    ("MALLOC_CONF=prof_leak:true,prof:true,prof_active:false,prof_prefix:/tmp/p", NONE, "prof_leak true: no report, as theirs"),
+    ("MALLOC_CONF=stats_print:true,prof_final:true,prof_prefix:/tmp/p", "HAKMEM_OPTIONS=report:stats",
+     "prof_prefix /tmp/p: nothing to set: no file is written at exit"),
+    ("MALLOC_CONF=prof_final:true,prof:true", "HAKMEM_OPTIONS=report:profile,report_file:jeprof.%p,profile_rate:512k", ""),
+    ("MALLOC_CONF=prof:true,prof_leak:true,prof_prefix:/tmp/p,stats_print:true",
+     "HAKMEM_OPTIONS=profile_rate:512k,report:leaks,report_file:/tmp/p.%p",
+     "stats_print true: report:stats is left out: one report is written at exit, here report:leaks for prof_leak"),
+    ("MALLOC_CONF=prof:true,prof_final:true,prof_leak:true,prof_prefix:/tmp/p",
+     "HAKMEM_OPTIONS=profile_rate:512k,report:leaks,report_file:/tmp/p.%p", "prof_final true: report:profile is left out"),
+    ("MALLOC_CONF=stats_print:true HEAPCHECK=normal", "HAKMEM_OPTIONS=report:leaks", "here report:leaks for HEAPCHECK"),
+    ("HEAPPROFILE=/tmp/p HEAPCHECK=normal", "HAKMEM_OPTIONS=profile_rate:512k,report:leaks",
+     "HEAPPROFILE /tmp/p: profile_rate:512k; report:profile is left out"),
+    ("MIMALLOC_SHOW_STATS=1 MALLOC_CONF=stats_print:true", "HAKMEM_OPTIONS=report:stats", "show_stats 1: report:exit is left out"),
     ("HEAPPROFILE=/tmp/p", "HAKMEM_OPTIONS=profile_rate:512k,report:profile,report_file:/tmp/p.%p", "as JSON at exit"),
     ("HEAPPROFILESIGNAL=12", NONE, "./hakmem profile --json FILE PID"), ("HEAPCHECK=normal", "HAKMEM_OPTIONS=report:leaks", "")])
 def test_options_of_others_are_ours(capsys, tmp_path, text, ours, said):
@@ -41,7 +56,7 @@ def test_options_of_others_are_ours(capsys, tmp_path, text, ours, said):
         name, value = ours.replace("/tmp/p.%p", f"{tmp_path}/p").split("=", 1)
         environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), name: value}
         environment["HAKMEM_OPTIONS"] = ",".join(filter(None, (value if name == "HAKMEM_OPTIONS" else "", "strict:1")))
-        done = subprocess.run(["true"], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(["true"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0 and (done.stderr == "" or "report" in ours), done
 
 

@@ -212,15 +212,46 @@ def answer(key: str, value: str, rules: dict[str, Rule], known: dict[str, str]) 
     return ours, note
 
 
-def _without_sampling(lines: list[tuple[str, str, str]]) -> bool:
-    """Whether jemalloc would not sample: lg_prof_sample alone does not begin, and prof_active:false ends it."""
-    said = dict(theirs.partition(" ")[::2] for theirs, _, _ in lines)
-    asks = {"prof", "prof_active", "lg_prof_sample"} & said.keys()
-    return bool(asks) and not (_is_on(said.get("prof", "")) and _is_on(said.get("prof_active", "true")))
+Line = tuple[str, str, str]  # theirs, ours, a note
 
 
-def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, list[tuple[str, str, str]]]:
-    """Our options, our profile, and a line for each of theirs: theirs, ours, a note."""
+def _sampling(lines: list[Line]) -> list[Line]:
+    """The lines of jemalloc's options, of which those of sampling act together, as in src/conf/theirs.c: lg_prof_sample alone does
+    not begin it, prof_active:false leaves it off, and a report of it is written only where it is on, to a file."""
+    said = {name: value for name, _, value in (theirs.partition(" ") for theirs, _, _ in lines)}
+    final = {row.name for row in _jemalloc()[0] if row.rule == "FINAL"}
+    is_on = said.get("prof") == "true" and said.get("prof_active") != "false"
+    writes = is_on and any(said.get(name) == "true" for name in final)
+    found = []
+    for theirs, ours, note in lines:
+        name = theirs.partition(" ")[0]
+        if ours.startswith("profile_rate:") and not is_on:
+            ours, note = "", NOT_ON
+        elif ours and name in final:
+            ours, note = ("", "no report, as theirs: it does not sample") if not is_on else (
+                ours if "prof_prefix" in said else f"{ours},report_file:jeprof.%p", note)
+        elif ours.startswith("report_file:") and not writes:
+            ours, note = "", "nothing to set: no file is written at exit"
+        found.append((theirs, ours, note))
+    return found
+
+
+def _one_report(lines: list[Line]) -> list[Line]:
+    """Of several reports the one that is written: the last of the heap profile, else the last. The lines of the others say so."""
+    kinds = {at: kind for at, (_, ours, _) in enumerate(lines) if (kind := table.parse(ours).get("report"))}
+    chosen = max(kinds, key=lambda at: (kinds[at] in ("profile", "leaks"), at), default=0)
+    found = list(lines)
+    for at, kind in kinds.items():
+        if kind != kinds[chosen]:
+            theirs, ours, _ = lines[at]
+            rest = ",".join(f"{key}:{value}" for key, value in table.parse(ours).items() if not key.startswith("report"))
+            found[at] = theirs, rest, (f"report:{kind} is left out: one report is written at exit, here report:{kinds[chosen]} for "
+                                       f"{lines[chosen][0].partition(' ')[0]}")
+    return found
+
+
+def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, list[Line]]:
+    """Our options, our profile, and a line for each of theirs."""
     known = {one.name: one.valid for one in table.load()[0]}
     merged: dict[str, str] = {}
     profile, lines = "", []
@@ -228,21 +259,19 @@ def translate(settings: list[tuple[str, str]]) -> tuple[dict[str, str], str, lis
         found = pairs(name, value)
         if found is None:
             raise ViewError(f"translate: {process.plain(name)} is no variable of an allocator known here; there are: {KNOWN}")
-        first = len(lines)
+        is_jemalloc = bool(found) and found[0][2] is _jemalloc_rules()
         last = {key.strip(): at for at, (key, _, _) in enumerate(found)}
-        for at, (key, text, rules) in enumerate(found):
-            is_last = rules is not _jemalloc_rules() or last[key.strip()] == at
-            ours, note = answer(key, text, rules, known) if is_last else ("", "said again later")
-            if ours.startswith("profile "):
-                profile = ours.split()[1]
-            else:
-                keeps = {"profile_rate": merged.get("profile_rate")} if key.strip() == "prof" and "profile_rate" in merged else {}
-                merged.update({**table.parse(ours), **keeps})
-            lines.append((process.plain(f"{key.strip()} {text.strip()}"), ours, note))
-        if found and found[0][2] is _jemalloc_rules() and _without_sampling(lines[first:]):
-            merged.pop("profile_rate", None)
-            lines[first:] = [(theirs, *(("", NOT_ON) if ours.startswith("profile_rate:") else (ours, note)))
-                             for theirs, ours, note in lines[first:]]
+        answers = [(process.plain(f"{key.strip()} {text.strip()}"),
+                    *(answer(key, text, rules, known) if not is_jemalloc or last[key.strip()] == at else ("", "said again later")))
+                   for at, (key, text, rules) in enumerate(found)]
+        lines += _sampling(answers) if is_jemalloc else answers
+    lines = _one_report(lines)
+    for theirs, ours, _ in lines:
+        if ours.startswith("profile "):
+            profile = ours.split()[1]
+        else:  # the rate is that of lg_prof_sample, before prof or behind it
+            keeps = {"profile_rate": merged["profile_rate"]} if theirs.startswith("prof ") and "profile_rate" in merged else {}
+            merged.update({**table.parse(ours), **keeps})
     return merged, profile, lines
 
 
