@@ -36,6 +36,8 @@ def is_plumbing(function: str) -> bool:
 
 
 OPERATOR = re.compile(r"\boperator ?(<=>|<<=?|>>=?|<=?|>=?|->\*?|\(\)|\[\]|new(?:\[\])?|delete(?:\[\])?)")
+ADDED = re.compile(  # to a name, by compilers and by those that move functions
+    r"::h[0-9a-f]{16}$|(?:\.(?:constprop|part|isra|cold|warm|localalias|lto_priv|llvm|__uniq)(?:\.\d+)?)+(?:/\d+)?$|(?<=\w)/\d+$")
 NOWHERE = "(anonymous namespace)"
 BRACES = str.maketrans("<>()[] ", "\1\2\3\4\5\6\7")
 
@@ -55,7 +57,7 @@ def short(function: str) -> str:
             found.append(letter)
         depth -= letter in ">)]" and depth > 0
     text = re.sub(r"(?: const)?(?: \[clone.*)?$", "", "".join(found).strip()).rpartition(" ")[2].replace("::::", "::")
-    text = re.sub(r"::h[0-9a-f]{16}$|(?:\.(?:constprop|part|isra|cold|lto_priv|llvm)(?:\.\d+)?)+$", "", text.removesuffix("::"))
+    text = ADDED.sub("", text.removesuffix("::"))
     return text.translate({ord(new): old for old, new in zip("<>()[] ", "\1\2\3\4\5\6\7")}) or function
 
 
@@ -137,8 +139,11 @@ class Named:
                 if frames[0].function and self.profile.mapping(address) is None}
 
     def of(self, address: int) -> list[Frame]:
-        """The frames at an address, innermost first; where none is known its place in the file stands for it."""
+        """The frames at an address, innermost first; where none is known its place in the file stands for it. In an interpreter
+        one: the innermost that tells what was made, else the function itself, without what is inlined there."""
         known = self.frames.get(address) or [UNKNOWN]
+        if len(known) > 1 and self.interpreters and self._is_interpreter(address):
+            known = [next(filter(_tells, known), known[-1])]
         return [self._named(frame, address) for frame in known]
 
     def _named(self, frame: Frame, address: int) -> Frame:
@@ -178,7 +183,7 @@ class Named:
 
     def _tells(self, address: int) -> bool:
         """Whether a function of the interpreter says what was made."""
-        return any(interpreter.tells(frame.function) and not is_aside(frame) for frame in self.frames.get(address, ()))
+        return any(map(_tells, self.frames.get(address, ())))
 
     @cached_property
     def folds(self) -> int:
@@ -245,6 +250,10 @@ def _first(whole: list[tuple[Frame, str]], own: list[int]) -> int:
 def is_aside(frame: Frame) -> bool:
     """Whether it serves its caller's wish."""
     return perf_map.is_library(frame) if frame.is_python else is_plumbing(frame.function)
+
+
+def _tells(frame: Frame) -> bool:
+    return interpreter.tells(frame.function) and not is_aside(frame)
 
 
 def _is_start(frame: Frame) -> bool:
