@@ -56,7 +56,7 @@ typedef struct hak_conf_theirs {
 extern hak_conf_theirs_t hak_conf_theirs; /* [init] */
 enum { HAK_CONF_DECAY_MS = 400 };         /* HAK_WINDOW_NS */
 
-/* Prints the table (help) or the profile and the values in force (show) on standard error. */
+/* Prints the table (help) or what is in force (show) on standard error. */
 void hak_conf_print_help(void);
 void hak_conf_print_values(void);
 

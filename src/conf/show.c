@@ -27,9 +27,7 @@ void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint6
         k++;
     }
     hak_text_uint(text, value);
-    if (k > 0) {
-        hak_text_mem(text, &suffix[k], 1);
-    }
+    hak_text_mem(text, &suffix[k], k != 0);
 }
 
 /* The valid values. */
@@ -173,7 +171,9 @@ void hak_conf_print_help(void) {
 }
 
 void hak_conf_print_values(void) {
-    hak_warn("profile:%s  from %s", hak_conf_state.profile, hak_conf_state.profile_source);
+    const char *name = hak_conf_state.profile, *source = hak_conf_state.profile_source;
+    bool is_profile = strcmp(source, "HAKMEM_PROFILE") == 0 || strcmp(name, "hardened") == 0;
+    hak_warn("%s:%s  from %s", is_profile ? "profile" : "memory", name, source);
     for (unsigned i = 0; i < HAK_CONF_OPTIONS; i++) {
         const hak_conf_option_t *option = &hak_conf_options[i];
         HAK_TEXT(text, HAK_LINE_TEXT - 1);

@@ -20,7 +20,7 @@ static struct expected {
 } expected[TABLE_OPTIONS];
 
 static bool wants_help;
-static const char *profile_expected;
+static const char *profile_expected, *word_expected; /* `profile` or `memory` */
 
 /* --- the second reading -----------------------------------------------------------------------
  */
@@ -64,6 +64,7 @@ static bool memory_read(const char *point) {
     for (unsigned i = 0; is_point && i < TABLE_PRESETS; i++) {
         if (strcmp(table_presets[i].name, point) == 0) {
             profile_expected = table_presets[i].name;
+            word_expected = "memory";
             options_read(table_presets[i].options);
         }
     }
@@ -119,6 +120,7 @@ static unsigned profile_read(const char *name) {
     for (unsigned i = 0; i < TABLE_PRESETS; i++) {
         if (strcmp(table_presets[i].name, name) == 0) {
             profile_expected = name;
+            word_expected = "profile";
             return options_read(table_presets[i].options);
         }
     }
@@ -133,6 +135,7 @@ static unsigned environment_read(const char *profile, char *text) {
     }
     wants_help = false;
     profile_expected = HAK_HARDEN ? "hardened" : "balanced";
+    word_expected = HAK_HARDEN ? "profile" : "memory";
     unsigned mistakes = strlen(profile) <= TEXT_KEPT ? profile_read(profile) : 1;
     if (strlen(text) >= TEXT_KEPT) {
         text[TEXT_KEPT] = '\0';
@@ -193,7 +196,7 @@ static void values_compare(void) {
 /* What `show` says of it. */
 static const char *profile_line(void) {
     static char line[64];
-    snprintf(line, sizeof line, "hakmem: profile:%s  from ", profile_expected);
+    snprintf(line, sizeof line, "hakmem: %s:%s  from ", word_expected, profile_expected);
     return line;
 }
 

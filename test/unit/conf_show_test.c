@@ -101,12 +101,31 @@ CONF_TEST(show_prints_the_profile_and_every_value_and_its_source) {
     assert_non_null(strstr(said, "hakmem: report_file:/tmp/%p  from HAKMEM_OPTIONS\n"));
 }
 
+CONF_TEST(show_prints_a_point_of_memory_by_that_name_and_a_profile_by_its_own) {
+    static const char *const cases[][3] = {
+        {"", "memory:least", "memory:least  from HAKMEM_OPTIONS"},
+        {"", "memory:balanced", "memory:balanced  from HAKMEM_OPTIONS"},
+        {"most", "", "profile:most  from HAKMEM_PROFILE"},
+        {"balanced", "", "profile:balanced  from HAKMEM_PROFILE"},
+        {"debug", "memory:more", "memory:more  from HAKMEM_OPTIONS"},
+        {"nonsense", "memory:nonsense",
+         HAK_HARDEN ? "profile:hardened  from default" : "memory:balanced  from default"}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        setenv("HAKMEM_PROFILE", cases[i][0], 1);
+        setenv("HAKMEM_OPTIONS", cases[i][1], 1);
+        conf_said_by(hak_conf_read);
+        const char *said = conf_said_by(hak_conf_print_values);
+        UNIT_EXPECT(strncmp(said + strlen("hakmem: "), cases[i][2], strlen(cases[i][2])) == 0, "%s",
+                    said);
+    }
+}
+
 CONF_TEST(show_tells_what_the_program_changed) {
     assert_int_equal(hak_conf_set("retain_idle", "7m"), HAK_CONF_DONE);
     const char *said = conf_said_by(hak_conf_print_values);
     assert_non_null(strstr(said, "hakmem: retain_idle:7m  from the program\n"));
     assert_non_null(strstr(said, HAK_HARDEN ? "hakmem: profile:hardened  from default\n"
-                                            : "hakmem: profile:balanced  from default\n"));
+                                            : "hakmem: memory:balanced  from default\n"));
 }
 
 CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys) {
@@ -116,7 +135,8 @@ CONF_TEST(profile_of_every_name_says_nothing_but_the_other_librarys) {
         setenv("HAKMEM_PROFILE", table_presets[i].name, 1);
         assert_int_equal(unit_line_count(conf_said_by(hak_conf_read)), is_other);
         char line[64];
-        snprintf(line, sizeof line, "profile:%s ", is_other ? "balanced" : table_presets[i].name);
+        snprintf(line, sizeof line, "%s:%s ", is_other ? "memory" : "profile",
+                 is_other ? "balanced" : table_presets[i].name);
         UNIT_EXPECT(strstr(conf_said_by(hak_conf_print_values), line) != NULL, "%s", line);
     }
 }
