@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What users type and other tools print; which rows and peers take part; the ledger's words."""
+import re
 import types
 
 import pytest
-from hakmem_lab import (arms, cli, execute, health, instructions, ledger, micro, model, peers,
-                        prepare,
+from hakmem_lab import (arms, cli, command_line, execute, health, instructions, ledger, micro, model, peers,
+                        place, prepare,
                         rows, stats, syscalls, tables)
 from hakmem_lab.errors import UsageError
 from hakmem_lab.model import Verdict
@@ -55,6 +56,20 @@ def test_a_library_joins_whatever_peers_are_named(named, expected):
     settings = prepare.Settings("run", "full", peers=named, libs={"mine": "/x.so"})
     prepare.chosen_rows(settings)
     assert [spec.name for spec in prepare._specs(settings)] == ["hakmem", *expected]
+
+
+def test_help_names_every_command_in_whole_sentences(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        command_line.start(cli.app, "./hakmem lab", "lab", ["--help"])
+    said = capsys.readouterr().out
+    text = " ".join(said.split())
+    assert "..." not in said.partition("Commands:")[2] and max(map(len, said.splitlines())) <= 80
+    assert "GO, NEUTRAL or NO-GO: an idea against what is there, in one run, with an A/A pair." in text
+    launcher = (place.ROOT / "hakmem").read_text()
+    known = re.search(r'^hm_measures="(.*)"', launcher, re.M)[1].split()
+    assert sorted(known) == sorted(one.name or one.callback.__name__ for one in cli.app.registered_commands)
+    assert all(name in re.search(r"^  lab COMMAND .*?^  stats ", launcher, re.M | re.S)[0] for name in known)
 
 
 # --- rows -----------------------------------------------------------------------------------------

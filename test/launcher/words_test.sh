@@ -120,7 +120,17 @@ expect 2 "$hakmem" fuzz soon
 expect 2 "$hakmem" fuzz 1 frobnicate
 says err "api conf files remote stack"
 
-# What cannot be made is said at once, before anything is built.
+# What cannot be made is said at once, before anything is built. In a tree where nothing is.
+mkdir "$work/tree" "$work/tree/tools"
+cp "$hakmem" "$work/tree"
+cp "$HAKMEM_SOURCE/tools/launch.sh" "$work/tree/tools"
+for pair in "rnu:unknown command 'rnu' (did you mean run?)" "frobnicate:unknown command 'frobnicate'" "--quick:a command is wanted" ":a command is wanted"; do
+    word=${pair%%:*}
+    expect 2 "$work/tree/hakmem" lab ${word:+"$word"}
+    [ "$(cat "$work/err")" = "hakmem: lab: ${pair#*:}; there are: run ab latency syscalls contention scale attacks health report list peers" ] ||
+        fail "lab $word: $(cat "$work/err")"
+    [ ! -e "$work/tree/build" ] || fail "lab $word sets something up"
+done
 expect 2 "$hakmem" package
 says err "which kind? There are: deb rpm wheel"
 expect 2 "$hakmem" package rmp

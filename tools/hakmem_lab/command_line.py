@@ -2,6 +2,7 @@
 """From words on the command line to a command, and from what goes wrong to one line on standard error."""
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from typing import NoReturn, Optional
@@ -26,6 +27,8 @@ def fail(prefix: str, error: LabError, status: int = 0) -> NoReturn:
 
 def start(app: typer.Typer, name: str, prefix: str, words: list[str], status: int = 0) -> NoReturn:
     """Runs a command and ends the process with its status; messages begin with the prefix. `status`: of all errors."""
+    for one in app.registered_commands:  # a list of commands has whole sentences, and wraps them
+        one.short_help = one.short_help or inspect.getdoc(one.callback)
     command = typer.main.get_command(app)
     try:
         result = command.main(args=words, prog_name=name, standalone_mode=False)
