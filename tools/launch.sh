@@ -98,14 +98,27 @@ cmd_docs() {
         # shellcheck disable=SC2086 # a list of words
         die 2 "docs: there is no page '$hm_word'$(nearest "${hm_word%.md}" $hm_names); $hm_name docs lists them"
     fi
-    if [ -t 1 ] && command -v "${PAGER:-less}" >/dev/null; then
-        hm_wide=$(stty size 2>/dev/null <&1) || hm_wide= # tables are wider than most terminals
-        hm_wide=${hm_wide#* }
-        [ "${hm_wide:-0}" -ge 40 ] || hm_wide=80
-        fold -s -w "$hm_wide" "$hm_page" | "${PAGER:-less}"
-        exit
-    fi
-    exec cat "$hm_page"
+    [ -t 1 ] || exec cat "$hm_page"
+    show_page
+    exit
+}
+
+# show_page: $hm_page for the terminal at standard output, by the user's pager; without Python its lines are only folded
+show_page() {
+    exec 3>&1 # within $() 1 is another
+    hm_wide=$(stty size 2>/dev/null <&3) || hm_wide=
+    exec 3>&-
+    hm_wide=${hm_wide#* }
+    [ "${hm_wide:-0}" -ge 40 ] || hm_wide=80
+    hm_pager=${PAGER:-less}
+    command -v "${hm_pager%% *}" >/dev/null || hm_pager="cat"
+    hm_bold=0
+    case $hm_pager in
+    less | cat) [ -n "${NO_COLOR-}" ] || [ "${TERM:-dumb}" = dumb ] || hm_bold=1 ;; # others may show their signs
+    esac
+    hm_text=$(python3 -B -c 'import sys; sys.path.insert(0, sys.argv[1]); from hakmem_view import docs_page; docs_page.main(sys.argv[2:])' \
+        "$hm_tools" "$hm_page" "$hm_wide" "$hm_name" "$hm_bold" 2>/dev/null) || hm_text=$(fold -s -w "$hm_wide" "$hm_page")
+    printf '%s\n' "$hm_text" | LESS="-R ${LESS-}" sh -c "$hm_pager"
 }
 
 # add_options TEXT: behind those that the environment has
