@@ -188,8 +188,24 @@ def test_explain_names_who_holds_a_cause_where_a_profile_runs(program, view, wid
                                                                            " ").splitlines()
     at = next(at for at, line in enumerate(lines) if "blocks the program holds" in line)
     assert lines[at + 1].startswith("held by program+0x1100: 94.0 MiB ± 5 %")
-    assert lines[at + 2].startswith("        program+0x1400 (cache): ")
+    assert lines[at + 2].startswith("held by program+0x1400 (cache): ")
     assert "held by" not in view("explain", program("silent").pid, width=width).stdout
+
+
+def test_long_names_of_who_holds_a_cause_hang_under_their_line():
+    found = Explain.of(sample("explain"))
+    out = Console(width=80, file=io.StringIO())
+    explain_view.write(out, found, "it", {found.causes[0].name: ["a_function_with_a_name at a_file_of_its_own.cpp:1234: 5.06\u00a0MiB"] * 2})
+    lines = [line.rstrip() for line in out.file.getvalue().splitlines()]
+    at = next(at for at, line in enumerate(lines) if line.startswith("held by"))
+    assert lines[at:at + 4] == ["held by a_function_with_a_name at", "    a_file_of_its_own.cpp:1234: 5.06\u00a0MiB"] * 2
+
+
+@pytest.mark.parametrize("width", range(80, 140, 3))
+def test_bars_of_stats_are_whole(width):
+    out = Console(width=width, file=io.StringIO())
+    stats_view.write(out, Stats.of(sample("stats")), "it", 1 << 30)
+    assert "…" not in out.file.getvalue()
 
 
 def test_documents_are_passed_on(program, view):

@@ -2,6 +2,7 @@
 """`./hakmem explain`: why resident memory is what it is, on the terminal and as a page."""
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -99,15 +100,17 @@ def write(out: Console, found: Explain, title: str, held: Optional[Held] = None,
     if next_words(found):
         out.print(Text(next_words(found)))
     table = terminal.table()
-    table.add_column("Cause", ratio=3, max_width=44 if out.width < 120 else 72)
+    wide = 44 if out.width < 120 else 72
+    table.add_column("Cause", ratio=3, max_width=wide)
     terminal.right(table, "Resident", "Share")
     room = max(8, min(80, out.width - (68 if out.width < 120 else 96)))
     table.add_column("", no_wrap=True, width=room)
     most = max((row.percent for row in rows(found)), default=0)
     for row in rows(found, held):
         name = Text(row.cause.title, "bold" if row.is_first else "")
-        for at, site in enumerate(row.held_by):
-            name.append(f"\n{'held by ' if not at else '        '}{site}", "dim not bold")
+        for site in row.held_by:
+            held_by = textwrap.wrap(f"held by {site}", wide, subsequent_indent="    ", break_on_hyphens=False)
+            name.append("".join(f"\n{line}" for line in held_by), "dim not bold")
         table.add_row(name, row.size, row.share, terminal.single(row.percent, most, room, row.colour))
     out.print()
     out.print(table)

@@ -36,7 +36,7 @@ WITHIN = {"huge_cached": ("huge_cached_dirty", "  of these hold memory")}
 HOLE = "  of these returned to the kernel"  # out of free blocks, memory not used so far, and ends
 ADDRESSES = f"These are addresses; `{NAME} explain` says what is resident."
 PAGE = 4096  # what holds memory holds an OS page: less is a mark of the allocator
-NARROW, BAR_LEAST = 78, 6  # of the columns of words and figures; of one with bars
+BETWEEN, BAR_LEAST = 3, 6  # cells between columns; of a bar
 MOST_CLASSES, MOST_THREADS = 12, 8
 
 
@@ -72,21 +72,12 @@ def _known() -> set[str]:
 def memory(stats: Stats, width: int) -> RenderableType:
     """Every part with its share, and what they add up to."""
     superslabs, parts = superslab_bytes(stats), stats.held(*(key for key, _, _ in PARTS))
-    total, room = total_bytes(stats), min(60, width - NARROW)
-    found = terminal.table()
-    found.padding = (0, 1, 0, 0) if room < BAR_LEAST else (0, 1)  # all words fit 80 columns
-    found.add_column("What", no_wrap=True)
-    found.add_column("Key", no_wrap=True, style="dim")
-    terminal.right(found, "Bytes", "Share")
-    if room >= BAR_LEAST:
-        found.add_column("", no_wrap=True)
+    total = total_bytes(stats)
+    rows: list[tuple[list[Text], float, str]] = [([Text(name) for name in ("What", "Key", "Bytes", "Share")], 0, "")]
 
     def line(text: str, key: str, value: int, colour: str = "", style: str = "") -> None:
-        cells = [Text(text, style), key, Text(size(value), style),
-                 Text("" if style == "dim" else terminal.share(value, total), style)]
-        if room >= BAR_LEAST:
-            cells.append(terminal.single(value, total, room, colour) if colour else "")
-        found.add_row(*cells)
+        part = "" if style == "dim" else terminal.share(value, total)
+        rows.append(([Text(text, style), Text(key), Text(size(value), style), Text(part, style)], value, colour))
 
     def listed(rows) -> None:
         for key, text, colour in rows:
@@ -109,7 +100,23 @@ def memory(stats: Stats, width: int) -> RenderableType:
     line("= all together", "", total, style="bold")
     for key in sorted(stats.bytes.keys() - _known()):
         line(terminal.clip(key.replace("_", " "), 34), terminal.clip(key, 17), stats.bytes[key], style="dim")
-    return terminal.section("Address space of hakmem", Text(ADDRESSES, "dim"), found)
+    return terminal.section("Address space of hakmem", Text(ADDRESSES, "dim"), _table(rows, total, width))
+
+
+def _table(rows: list[tuple[list[Text], float, str]], total: float, width: int) -> Table:
+    """With bars, where figures and words leave room for them."""
+    room = min(60, width - sum(max(cells[at].cell_len for cells, _, _ in rows) + BETWEEN for at in range(len(rows[0][0]))))
+    found = terminal.table()
+    found.padding = (0, 1, 0, 0) if room < BAR_LEAST else (0, 1)  # all words fit 80 columns
+    found.add_column("What", no_wrap=True)
+    found.add_column("Key", no_wrap=True, style="dim")
+    terminal.right(found, "Bytes", "Share")
+    if room >= BAR_LEAST:
+        found.add_column("", no_wrap=True)
+    for cells, value, colour in rows[1:]:
+        bar = [terminal.single(value, total, room, colour) if colour else Text("")] if room >= BAR_LEAST else []
+        found.add_row(*cells, *bar)
+    return found
 
 
 def classes(stats: Stats, width: int) -> RenderableType:
