@@ -46,7 +46,7 @@ grep -q "crime.c:" "$work/out" && fail "names of a file that is gone"
 expect 1 "$hakmem" symbolize "$work/none"
 says err "$work/none: No such file"
 expect 2 "$hakmem" symbolize one two
-says err "usage: hakmem symbolize"
+says err "usage: ./hakmem symbolize"
 expect 0 "$hakmem" symbolize --help
-says out "usage: hakmem symbolize"
+says out "usage: ./hakmem symbolize"
 exit "$failed"

@@ -2,6 +2,7 @@
 """`hakmem check`: what it says of processes that it may not read, of those that are not served, and of libraries that take memory by
 names of jemalloc or tcmalloc."""
 import os
+import re
 import subprocess
 import sys
 
@@ -117,6 +118,18 @@ def test_process_that_may_not_be_read_says_what_gives_the_right(monkeypatch):
         check.files(os.getpid())
     with pytest.raises(ViewError, match="there is no process 999999999"):
         check.observer.find("999999999")
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_help_says_what_each_word_is_for(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main.run([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for at, line in enumerate(lines):  # a word, and what it is for beside or below it
+        if re.match(r"  [-A-Z]", line):
+            assert re.match(r"  \S.*\S  +\S", line) or re.match(r" {10,}\S", lines[at + 1]), line
 
 
 def test_completions_have_every_option_whole(tmp_path):

@@ -27,8 +27,8 @@ MOST = 64 << 10  # letters of it
 
 
 def words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", metavar="PID|CORE")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("pid", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def _text(path: str) -> str:

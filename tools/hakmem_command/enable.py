@@ -28,7 +28,7 @@ def words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", action="store_true", help="a unit of your own (systemctl --user)")
     parser.add_argument("--root", metavar="DIR", type=Path, help="of an image: writes below DIR and calls no systemctl")
     parser.add_argument("--options", metavar="TEXT", default="", help="as in HAKMEM_OPTIONS")
-    parser.add_argument("--profile", metavar="P", default="", help="a profile of options")
+    parser.add_argument("--profile", metavar="P", default="", help="as of run: least, less, balanced, more, most, debug, hardened")
 
 
 def _systemctl(given: argparse.Namespace, *more: str) -> subprocess.CompletedProcess:

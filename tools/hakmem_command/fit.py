@@ -68,13 +68,13 @@ class Arm:
 
 
 def words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--slow", type=_percent, default=10.0, metavar="PERCENT")
-    parser.add_argument("--with", dest="others", action="append", default=[], metavar="NAME=LIBRARY")
-    parser.add_argument("--only", default="", metavar="NAMES")
-    parser.add_argument("--options", default="", metavar="TEXT")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--html", type=Path, metavar="FILE")
-    parser.add_argument("program", nargs="+", metavar="PROGRAM")
+    parser.add_argument("--slow", type=_percent, default=10.0, metavar="PERCENT", help="how much longer it may take than without a limit; 10")
+    parser.add_argument("--with", dest="others", action="append", default=[], metavar="NAME=LIBRARY", help="another allocator; may be repeated")
+    parser.add_argument("--only", default="", metavar="NAMES", help="these allocators alone: hakmem,jemalloc")
+    parser.add_argument("--options", default="", metavar="TEXT", help="of hakmem, as in HAKMEM_OPTIONS")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="all runs")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="a page that draws time over limit")
+    parser.add_argument("program", nargs="+", metavar="PROGRAM", help="and its arguments, best behind --")
 
 
 def _percent(text: str) -> float:

@@ -13,12 +13,14 @@ from typing import Iterable, Iterator, Optional
 
 from . import symbols
 from .elf import Elf
+from .installed import NAME
 
 ADDRESS = re.compile(r"#\d+ (0x[0-9a-f]{1,16}) (/.*)\+(0x[0-9a-f]{1,16})\s*$")  # src/guard/module.c prints it
-USAGE = """usage: hakmem symbolize [FILE]
+USAGE = f"""usage: {NAME} symbolize [FILE]
 
-Writes functions, files and lines beside the addresses of a report's stacks: of FILE, or of standard input, as in
-    PROGRAM 2>&1 | hakmem symbolize"""
+Writes functions, files and lines beside the addresses of a report's stacks: of
+FILE, or of standard input, as in
+    PROGRAM 2>&1 | {NAME} symbolize"""
 
 
 @dataclass(frozen=True)
