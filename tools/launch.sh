@@ -32,6 +32,16 @@ usage_of() {
     done
 }
 
+# cmd_help [COMMAND]: all of what `usage` prints, or the part of a command
+cmd_help() {
+    [ $# -ne 0 ] || { usage && return; }
+    hm_part=$(usage_of "$1")
+    hm_names=$(usage | sed -n 's/^  \([a-z]\{1,\}\).*/\1/p')
+    # shellcheck disable=SC2086 # a list of words
+    [ -n "$hm_part" ] || die 2 "help: there is no command '$1'$(nearest "$1" $hm_names); $hm_name help lists them"
+    printf '%s\n' "$hm_part"
+}
+
 # nearest WORD NAMES…: prints " (did you mean NAME?)" of the one that WORD begins, or that is two mistakes away at most and
 # less than half of it; a mistake is a letter more, less or other, or two that changed places
 nearest() {

@@ -25,6 +25,11 @@ expect 0 "$hakmem" run --help
 says out "run PROGRAM on hakmem"
 says out "P: least, less, balanced, more, most, debug, hardened"
 grep -q 'fuzz' "$work/out" && fail "run --help prints more than its part"
+expect 0 "$hakmem" help run
+says out "run PROGRAM on hakmem"
+grep -q 'fuzz' "$work/out" && fail "help run prints more than its part"
+expect 2 "$hakmem" help rnu
+says err "help: there is no command 'rnu' (did you mean run?); ./hakmem help lists them"
 expect 0 "$hakmem" test --full --help
 says out "--soak: only"
 for command in stats top explain map profile ps lab; do
@@ -41,7 +46,7 @@ says out "  memory  balanced  least, less, balanced, more, most; at start"
 says out "  help    -         no value; at start"
 expect 0 "$hakmem" options
 says out "  memory "
-for pair in memry:memory hepl:help; do
+for pair in memry:memory hepl:help MEMORY:memory; do
     expect 2 "$hakmem" options "${pair%:*}"
     says err "there is no option '${pair%:*}'; did you mean ${pair#*:}?"
 done

@@ -83,7 +83,7 @@ def of_jemalloc() -> tuple[list[Theirs], list[Decay]]:
 
 def hint(name: str, known: Iterable[str]) -> str:
     """What to say behind a name that no option has."""
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name.lower(), known, 1)
     return f"; did you mean {near[0]}?" if near else f"; `{installed.NAME} options` lists all"
 
 
