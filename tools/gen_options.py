@@ -40,7 +40,7 @@ the profile of that name, below; what comes later in the list counts. [What each
 | choice | one of the names |
 | text | everything up to the next comma; may be empty |
 
-- `help` prints the table below on standard error. `show` prints the profile, each value and its source.
+- `help` prints the table below on standard error. `show` prints the point of `memory` or the profile, each value and its source.
 - An unknown option prints one warning that names the nearest option; a bad value prints one that names the valid values. Both
   are otherwise ignored. With `strict:1` they abort the process.
 - Set-uid, set-gid and capability programs ignore the environment.
