@@ -206,8 +206,9 @@ static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_lea
     bool is_standard = view->strategy == HAK_STRATEGY_STANDARD;
     hak_text_format(text, "unused %s %s kept ", pool_names[pool], view->acts ? "are" : "would be");
     put_keep(text, view->strategy);
-    hak_text_format(text, ", %s %l s ago: ", is_standard ? "the standard" : "as the learner chose",
-                    view->age_ms / 1000);
+    hak_text_format(
+        text, is_standard ? ", the standard for %l s now: " : ", as the learner chose %l s ago: ",
+        view->age_ms / 1000);
     put_price(text, &view->price[view->strategy]);
     hak_strategy_t other = is_standard ? view->cheapest : HAK_STRATEGY_STANDARD;
     if (other != view->strategy) {

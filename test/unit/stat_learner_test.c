@@ -46,8 +46,9 @@ static void keep_longer(program_t *program) {
 }
 
 SAID_TEST(standard_is_named_until_something_is_decided) {
-    expect_said("units", "are kept 0.4 s, the standard 0 s ago: 0 B/s taken again, 0 B/s as the");
-    expect_said("huge blocks", "are kept 0.4 s, the standard 0 s ago");
+    expect_said("units",
+                "are kept 0.4 s, the standard for 0 s now: 0 B/s taken again, 0 B/s as the");
+    expect_said("huge blocks", "are kept 0.4 s, the standard for 0 s now");
     assert_non_null(strstr(json_units(), "\"acts\":true,\"keep_ms\":400,\"cheapest_ms\":400"));
 }
 
