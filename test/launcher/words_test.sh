@@ -50,6 +50,9 @@ for pair in memry:memory hepl:help MEMORY:memory; do
     expect 2 "$hakmem" options "${pair%:*}"
     says err "there is no option '${pair%:*}'; did you mean ${pair#*:}?"
 done
+expect 0 env HAKMEM_PROFILE= HAKMEM_OPTIONS=learn:1,memory:less "$hakmem" options # not what has its default nevertheless
+says out "  retain_min      8m        default 32m; from memory:less"
+grep -qE 'retain_idle .*from|huge_pages .*from|learn .*from' "$work/out" && fail "no differences are listed: $(cat "$work/out")"
 # Every option of `profile` is in its help, and those that choose rows are in the text of all commands.
 expect 0 python3 -S "$HAKMEM_SOURCE/tools/view.py" profile --help
 options=$(grep -oE '^  --[a-z0-9-]+' "$work/out")

@@ -145,6 +145,8 @@ def run(_: str, given: argparse.Namespace) -> int:
         raise ViewError("options: one PID at a time")
     shown = _chosen([word for word in given.targets if word not in pids], options)
     changed, how = of_process(int(pids[0]), profiles) if pids else (of_environment(dict(os.environ), profiles), "")
+    defaults = {one.name: _number(one.default.strip("`")) for one in options}  # which points of memory have in part
+    changed = {key: (value, who) for key, (value, who) in changed.items() if _number(value) != defaults.get(key)}
     if given.json:
         print(json.dumps({"schema": 1, "hakmem": installed.own_version(), "pid": int(pids[0]) if pids else None,
                           "changed": {key: {"value": value, "source": who} for key, (value, who) in changed.items()},
