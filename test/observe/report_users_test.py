@@ -43,7 +43,9 @@ def enter(id_map, user):
         reading, writing = os.pipe()
         helper = os.fork()  # stays outside, from where maps are written
         if helper == 0:
-            os.read(reading, 1)
+            os.close(writing)
+            if not os.read(reading, 1):
+                os._exit(0)  # there is no namespace; what waits for the program's start has this process's pipes, too
             if os.getuid() != 0:
                 write_map(pid, "setgroups", "deny")
             for name in ("uid_map", "gid_map") if id_map else ():
