@@ -238,7 +238,6 @@ FAMILY_ALIAS(posix_memalign)
 FAMILY_ALIAS(memalign)
 FAMILY_ALIAS(valloc)
 FAMILY_ALIAS(pvalloc)
-FAMILY_ALIAS(reallocarray)
 FAMILY_ALIAS(free_sized)
 FAMILY_ALIAS(free_aligned_sized)
 FAMILY_ALIAS(reallocf)
@@ -246,5 +245,14 @@ FAMILY_ALIAS(recallocarray)
 FAMILY_ALIAS(freezero)
 FAMILY_ALIAS(malloc_trim)
 HAK_EXPORT HAK_HOT __typeof__(hak_free) cfree __attribute__((alias("hak_free")));
+
+/* As the C library's, by the realloc that everybody finds: that of a program which has its own. */
+extern void *public_realloc(void *block, size_t size) __asm__("realloc");
+
+HAK_EXPORT void *reallocarray(void *block, size_t count, size_t size) {
+    size_t bytes;
+    bool fits = hak_mul(count, size, &bytes);
+    return HAK_LIKELY(fits) ? public_realloc(block, bytes) : result_no_memory();
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The underlying allocator: the C library's, or another one in the chain of preloads. It serves
- * force_libc, and frees its own blocks: those made before we were in place, in another namespace,
- * or by its own names.
+ * The underlying allocator: the C library's, or another one: behind ours in the chain of preloads,
+ * or the program's own, before ours. It serves force_libc, and frees its own blocks: those made
+ * before we were in place, in another namespace, or by its own names.
  *
  * Whether a pointer is its block must be decided without touching unmapped memory: the C library's
  * (glibc) by its chunk header, another allocator's by its malloc_usable_size.
@@ -11,6 +11,7 @@
  * that it exports, not of those that it hides: their blocks come to our delete. So a pointer that
  * has no owner goes to the free or delete that an object defines which called. */
 #include "base/knobs.h"
+#include "front/fast.h"
 #include "front/hooks.h"
 #include "life/life.h"
 #include "os/cpu.h"
@@ -21,12 +22,25 @@
 /* Whose a foreign block is. */
 typedef enum source { FROM_NOBODY, FROM_LIBC, FROM_OTHER } source_t;
 
-/* [atomic] The next one in the chain, if it is not the C library. */
+/* As found by everybody: ours, or those of a program, which gets what it made without us. */
+extern void *public_malloc(size_t bytes) __asm__("malloc");
+extern void public_free(void *block) HAK_LIBC(free);
+extern void public_delete(void *block) HAK_LIBC(_ZdlPv);
+
+/* [atomic] The one before ours, or the next one in the chain if it is not the C library. */
 static void (*other_free)(void *);
 static void *(*other_realloc)(void *, size_t);
 static size_t (*other_usable)(void *); /* may be NULL */
 static bool is_libc_itself = true;     /* [atomic] see underlying_look_up */
 static bool is_looked_up;              /* [atomic] */
+
+/* Whether malloc as found by everybody has another heap: it may be a wrapper of ours. */
+static bool has_other_ahead(void) {
+    void *block = public_malloc(1);
+    bool is_other = block != NULL && hak_pagemap_get(hak_pagemap_base(), block) == 0;
+    public_free(block);
+    return is_other;
+}
 
 /* dlsym may allocate and take the loader's lock, so this waits for the first foreign pointer. Under
  * force_libc all blocks come from the C library's own names: no free searches for an owner. Another
@@ -43,10 +57,11 @@ static void underlying_look_up(void) {
     if (hak_load_acquire(&is_looked_up) || hak_libc_symbol == NULL) { /* pairs UNDERLYING */
         return;
     }
-    void *release = hak_libc_symbol(HAK_LIBC_NEXT, "free"),
-         *resize = hak_libc_symbol(HAK_LIBC_NEXT, "realloc");
-    void *usable = hak_libc_symbol(HAK_LIBC_NEXT, "malloc_usable_size"),
-         *libc_free = (void *)hak_libc_free;
+    bool is_forced = hak_load_relaxed(&hak_knobs.force_libc);
+    bool is_ahead = HAK_OVERRIDE && !is_forced && has_other_ahead();
+    void *from = is_ahead ? NULL : HAK_LIBC_NEXT; /* RTLD_DEFAULT */
+    void *release = hak_libc_symbol(from, "free"), *resize = hak_libc_symbol(from, "realloc");
+    void *usable = hak_libc_symbol(from, "malloc_usable_size"), *libc_free = (void *)hak_libc_free;
     const char *file = NULL, *ignored;
     const void *object = hak_libc_object_of(release, &file);
     const void *libc = hak_libc_object_of(hak_libc_function(), &ignored);
@@ -54,8 +69,7 @@ static void underlying_look_up(void) {
     bool is_itself =
         libc_free != NULL && (libc == NULL || libc_free_object == NULL || libc == libc_free_object);
     bool is_nameless = libc_free == NULL && libc != NULL && object == libc;
-    bool is_other =
-        release != libc_free && !is_nameless && !hak_load_relaxed(&hak_knobs.force_libc);
+    bool is_other = release != libc_free && !is_nameless && !is_forced;
     hak_store_relaxed(&is_libc_itself, is_itself);
     if ((is_other || (!is_itself && !is_nameless)) && release != NULL && resize != NULL &&
         object == hak_libc_object_of(resize, &ignored)) {
@@ -100,10 +114,6 @@ static bool underlying_owns(const void *block) {
 /* --- blocks of callers ------------------------------------------------------------------------ */
 
 enum { PASS_CALLERS = 8 };
-
-/* As found by everybody: ours, or those of a program, which gets what it made without us. */
-extern void public_free(void *block) HAK_LIBC(free);
-extern void public_delete(void *block) HAK_LIBC(_ZdlPv);
 
 /* The function that frees, of those that the object defines which code lies in. NULL: none, or the
  * C library's, which was asked already. */
