@@ -83,11 +83,10 @@ static void usage_piece(void *context, const hak_range_t *range, const hak_piece
         work->active_bytes += (size_t)piece->units * HAK_UNIT_BYTES;
     } else if (piece->kind == HAK_PIECE_SLAB) {
         hak_usage_t *of = &work->of[piece->sc];
-        uint32_t used = piece->carved - piece->free, capacity = hak_sc_info[piece->sc].blocks;
+        uint32_t capacity = hak_sc_info[piece->sc].blocks, used = capacity - piece->free;
         work->active_bytes += slab_active_bytes(piece);
         of->slabs++;
         of->used += used;
-        of->uncarved += capacity - piece->carved;
         if (used < capacity) {
             of->nonfull++;
             work->part[piece->sc][used * USAGE_PARTS / capacity]++;
@@ -171,7 +170,8 @@ typedef struct refresh {
     usage_work_t usage;
 } refresh_t;
 
-/* Blocks that were never handed out count as in use: they hold no memory that a move could free. */
+/* Free blocks that no move could turn into a free slab count as in use: else programs would move
+ * blocks for ever. */
 static void fill_bin(refresh_t *work, unsigned sc) {
     unsigned bin = hak_bin_of_class(sc);
     const hak_usage_t *of = &work->usage.of[sc];
@@ -179,11 +179,12 @@ static void fill_bin(refresh_t *work, unsigned sc) {
         return;
     }
     uint64_t capacity = hak_sc_info[sc].blocks, regions = hak_bin_regions(bin);
-    uint64_t full = of->slabs - of->nonfull, part = of->used + of->uncarved - full * capacity;
+    uint64_t full = of->slabs - of->nonfull, part = of->used - full * capacity;
     hak_bin_figures_t *figures = &work->figures.bin[bin];
     figures->curslabs += of->slabs;
-    figures->nonfull_slabs += of->nonfull;
-    figures->curregs += full * regions + part * regions / capacity;
+    uint64_t least = (part + capacity - 1) / capacity; /* slabs that hold these blocks */
+    figures->nonfull_slabs += least < of->nonfull ? of->nonfull : 0;
+    figures->curregs += (full + least) * regions;
 }
 
 static void fill_figures(void *context, hak_snapshot_t *snapshot) {

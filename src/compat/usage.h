@@ -8,9 +8,8 @@
 
 /* Of a class. */
 typedef struct hak_usage {
-    uint64_t slabs, nonfull; /* [atomic] */
-    uint64_t used, uncarved; /* [atomic] blocks that were handed out, and that never were */
-    uint32_t source_below;   /* [atomic] rank (hak_slab_rank) of slabs that are to be emptied */
+    uint64_t slabs, nonfull, used; /* [atomic] blocks never handed out count as in use */
+    uint32_t source_below; /* [atomic] rank (hak_slab_rank) of slabs that are to be emptied */
 } hak_usage_t;
 
 /* jemalloc's table of small classes, with a quantum of 8 bytes. Ours are shown under the next size,

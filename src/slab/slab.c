@@ -321,7 +321,8 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     return blocks;
 }
 
-/* Those below the rank go to the list's end, behind the others. */
+/* Those below the rank go to the list's end, behind the others. NULL: none, or free blocks of the
+ * current slab are better. */
 static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {
     hak_slab_t *best = NULL;
     uint32_t best_rank = 0, left = owner->partial_count[sc];
@@ -332,7 +333,10 @@ static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t be
         best = best == NULL || rank > best_rank ? slab : best;
         best_rank = rank > best_rank ? rank : best_rank;
     }
-    return best;
+    const hak_slab_t *current = owner->current[sc];
+    bool is_better = current != NULL && current->free_count != 0 && best_rank < below &&
+                     hak_slab_rank(current) > best_rank;
+    return is_better ? NULL : best;
 }
 
 hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {

@@ -93,12 +93,12 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want);
 /* One block of class `sc` of a full slab rather than of an empty one: of the first partial slab of
  * some, in turn, whose rank is not below; else of the fullest of these; else as a refill. */
 hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t below);
-/* How full a slab is, in sixteenths, and a number of its own among those as full. */
+/* How full a slab is, in sixteenths, and a number of its own among those as full. Blocks that were
+ * never handed out hold no memory: they count as in use. */
 HAK_INLINE uint32_t hak_slab_rank(const hak_slab_t *slab) {
-    uint32_t carved = hak_single_writer_load(&slab->carved);
-    uint32_t free = hak_single_writer_load(&slab->free_count);
+    uint32_t free = hak_single_writer_load(&slab->free_count), capacity = slab->capacity;
     uint32_t own = (uint32_t)((uintptr_t)slab / HAK_UNIT_RECORD_BYTES) * 0x9e3779b1u >> 16;
-    return (carved - (free < carved ? free : carved)) * 16 / slab->capacity << 16 | own;
+    return (capacity - (free < capacity ? free : capacity)) * 16 / capacity << 16 | own;
 }
 /* Links a list with a stride: the first touch of fresh memory, so without a lock. */
 void hak_slab_link(const hak_blocks_t *blocks);

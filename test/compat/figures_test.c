@@ -97,12 +97,41 @@ static void no_difference_of_bins_is_negative(void) {
             EXPECT(nonfull <= all);
             EXPECT(used <= all * regions);
             EXPECT(used >= (all - nonfull) * regions);
+            EXPECT((used == all * regions) == (nonfull == 0));
             slabs += all;
         }
         EXPECT(slabs > 20);
         for (int i = 0; i < BLOCKS; i++) {
             free(block[i]);
         }
+    }
+}
+
+/* Blocks of three slabs, of which as many are freed in each. Two hold what is left when so many of
+ * each are free that they fill a slab; until then all count as full, and nothing is to be moved. */
+static void free_blocks_count_once_they_fill_a_slab(void) {
+    enum { BIN = 38, SIZE = 14336 - 8 };
+    size_t regions = bin_regions(BIN), part = regions / 3;
+    EXPECT_EQ(mallctl("thread.tcache.flush", NULL, NULL, NULL, 0), 0);
+    for (size_t i = 0; i < 3 * regions; i++) {
+        block[i] = mallocx(SIZE, MALLOCX_TCACHE_NONE);
+    }
+    for (size_t freed = 0; freed <= part + 1; freed++) {
+        next_epoch();
+        size_t all = read_bin(BIN, "curslabs"), used = read_bin(BIN, "curregs");
+        if (!expect_is_hardened()) { /* which holds freed blocks back */
+            bool is_slab = 3 * freed >= regions;
+            EXPECT_EQ(all, 3);
+            EXPECT_EQ(used, (is_slab ? 2 : 3) * regions);
+            EXPECT((read_bin(BIN, "nonfull_slabs") == 0) == !is_slab);
+        }
+        for (size_t slab = 0; slab < 3; slab++) {
+            dallocx(block[slab * regions + freed], MALLOCX_TCACHE_NONE);
+            block[slab * regions + freed] = NULL;
+        }
+    }
+    for (size_t i = 0; i < 3 * regions; i++) {
+        free(block[i]);
     }
 }
 
@@ -187,6 +216,7 @@ int main(void) {
     RUN(the_sums_are_in_order);
     RUN(bins_are_those_of_jemalloc);
     RUN(no_difference_of_bins_is_negative);
+    RUN(free_blocks_count_once_they_fill_a_slab);
     RUN(a_query_tells_the_slab_of_each_block);
     RUN(queries_check_their_arguments);
     return expect_status();

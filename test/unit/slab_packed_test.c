@@ -49,6 +49,20 @@ ONE_OWNER_TEST(packed_block_comes_from_no_slab_below_the_rank_while_there_is_ano
     assert_true(rest != one && hak_slab_rank(rest) < 8u << 16);
 }
 
+/* Else a block that is to leave its slab would only change its place there. */
+ONE_OWNER_TEST(packed_block_comes_from_the_current_slab_where_all_others_are_to_be_emptied) {
+    static const unsigned kept[SLABS] = {64, 64, 64, 64, 64, 64, 64, 3};
+    keep(kept);
+    hak_slab_t *current = hak_slab_of(held.block[SLABS * CAPACITY]);
+    hak_slab_t *rest = hak_slab_of(held.block[(SLABS - 1) * CAPACITY]);
+    assert_ptr_equal(owner.current[SC_1024], current);
+    assert_ptr_equal(take(UINT32_MAX), rest); /* the current one has no free block */
+    unit_give(&owner, held.block[SLABS * CAPACITY]);
+    assert_int_equal(current->free_count, 1);
+    assert_ptr_equal(take(8u << 16), current);
+    assert_ptr_equal(take(0), rest); /* nothing is to be emptied */
+}
+
 ONE_OWNER_TEST(packed_block_without_a_partial_slab_is_that_of_a_refill) {
     hak_slab_t *slab = take(0); /* a new slab */
     assert_ptr_equal(owner.current[SC_1024], slab);
