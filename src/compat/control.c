@@ -158,10 +158,6 @@ static int dss_set(const hak_je_row_t *row, const char *text) {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static uint64_t word_of(const void *at) {
-    return hak_load_relaxed((const uint64_t *)at);
-}
-
 static uint64_t bin_value(const control_call_t *call) {
     unsigned bin = (unsigned)call->number[call->row->kind >= HAK_JE_CURREGS];
     if (call->row->kind < HAK_JE_CURREGS) {
@@ -170,7 +166,7 @@ static uint64_t bin_value(const control_call_t *call) {
     }
     const uint64_t *figure = &hak_compat_figures()->bin[bin].curregs;
     return hak_compat_is_heap(call->number[0])
-               ? word_of(figure + (call->row->kind - HAK_JE_CURREGS))
+               ? hak_load_relaxed(figure + (call->row->kind - HAK_JE_CURREGS))
                : 0;
 }
 
@@ -184,10 +180,10 @@ static int lookup(const control_call_t *call) {
 
 static uint64_t figure_value(const control_call_t *call) {
     bool is_of_arena = strchr(call->row->name, '#') != NULL;
-    const char *figures = (const char *)hak_compat_figures();
+    const uint64_t *figures = (const uint64_t *)hak_compat_figures();
     return is_of_arena && !hak_compat_is_heap(call->number[0])
                ? 0
-               : word_of(figures + call->row->value);
+               : hak_load_relaxed(figures + call->row->value / sizeof *figures);
 }
 
 static uint64_t tally_value(unsigned kind) {
@@ -199,8 +195,8 @@ static uint64_t tally_value(unsigned kind) {
 
 static uint64_t theirs_value(const hak_je_row_t *row) {
     hak_life_process_start();
-    const char *field = (const char *)&hak_conf_theirs + row->value;
-    return row->kind == HAK_JE_FIRST_PREFIX ? (uintptr_t)hak_conf_theirs.prefix : word_of(field);
+    const uint64_t *field = (const uint64_t *)&hak_conf_theirs + row->value / sizeof *field;
+    return row->kind == HAK_JE_FIRST_PREFIX ? (uintptr_t)hak_conf_theirs.prefix : *field;
 }
 
 static uint64_t other_value(const control_call_t *call) {
@@ -315,6 +311,9 @@ static int value_change(const control_call_t *call, uint64_t value) {
     }
     switch ((hak_je_kind_t)row->kind) {
     case HAK_JE_KIND_SETTING:
+        if (strstr(row->name, "decay_ms") != NULL && (int64_t)value < -1) {
+            return EFAULT;
+        }
         hak_store_relaxed(&control_said[row - hak_je_rows], value);
         ignore(row);
         return 0;

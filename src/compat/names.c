@@ -5,6 +5,7 @@
 #include "compat/control.h"
 #include "compat/numbers.h"
 #include "conf/conf.h"
+#include "front/event.h"
 
 #include <errno.h>
 #include <string.h>

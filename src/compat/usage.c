@@ -8,6 +8,7 @@
 #include "base/counters.h"
 #include "front/fast.h"
 #include "large/large.h"
+#include "life/life.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "stat/inventory.h"
@@ -208,6 +209,8 @@ static void fill_figures(void *context, hak_snapshot_t *snapshot) {
     to->purge_calls = hak_load_relaxed(&hak_counters.purge_calls);
     uint64_t purged_units = hak_load_relaxed(&hak_counters.purge_units);
     to->purged_pages = purged_units * (HAK_UNIT_BYTES / page);
+    to->threads = snapshot->thread_count;
+    to->scavenger_runs = hak_load_relaxed(&hak_life_scavenger_runs);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         fill_bin(work, sc);
     }

@@ -28,7 +28,7 @@ typedef struct hak_bin_figures {
 typedef struct hak_compat_figures {
     uint64_t allocated, active, metadata, resident, mapped, retained;
     uint64_t small_allocated, large_allocated, tcache_bytes, pactive, pdirty, purge_calls,
-        purged_pages;
+        purged_pages, scavenger_runs, threads;
     hak_bin_figures_t bin[HAK_BINS];
 } hak_compat_figures_t;
 

@@ -11,6 +11,7 @@
 void hak_life_thread_init(void);
 /* An event: starts the scavenger, if the option wants one and none runs. */
 void hak_life_scavenge(hak_tcache_t *tcache);
+extern uint64_t hak_life_scavenger_runs; /* [atomic] passes of it */
 /* In the child of a fork. */
 void hak_life_scavenger_after_fork(void);
 /* The report at exit: part of process start, and of program start, when the C library is up. */

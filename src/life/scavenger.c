@@ -29,6 +29,7 @@ enum { SCAVENGER_NAP_NS = HAK_EVENT_STEP_NS + 5000000 }; /* a step; the clock is
 
 static uint32_t scavenger_is_there; /* [atomic] it runs, or could not be started */
 static uint64_t scavenger_signals;  /* [atomic] mask of the thread that started it */
+uint64_t hak_life_scavenger_runs;   /* [atomic] */
 
 static bool scavenger_is_wanted(void) {
     return hak_load_relaxed(&hak_knobs.scavenger) && hak_load_relaxed(&hak_budget_threads) != 0;
@@ -53,6 +54,7 @@ static HAK_COLD void *scavenger_main(void *unused) {
         while (scavenger_is_wanted()) {
             hak_os_sleep(SCAVENGER_NAP_NS);
             hak_event_pass_time();
+            (void)hak_add_relaxed(&hak_life_scavenger_runs, 1);
         }
         hak_store_relaxed(&scavenger_is_there, 0);
     } while (scavenger_is_wanted() && hak_swap_relaxed(&scavenger_is_there, 1) == 0);

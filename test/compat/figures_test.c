@@ -42,6 +42,9 @@ static void the_sums_are_in_order(void) {
                   read_size("stats.arenas.0.large.allocated"),
               allocated);
     EXPECT_EQ(read_size("stats.arenas.0.pactive"), active / read_size("arenas.page"));
+    unsigned threads = 0;
+    READ("stats.arenas.0.nthreads", threads);
+    EXPECT_EQ(threads, 1);
     free(held);
 }
 

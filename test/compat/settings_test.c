@@ -51,6 +51,8 @@ static void decay_0_keeps_nothing_and_other_values_the_options(void) {
     EXPECT_EQ(decay, later);
     ssize_t bad = -2;
     EXPECT_EQ(WRITE("arena.0.dirty_decay_ms", bad), EFAULT);
+    EXPECT_EQ(WRITE("arena.0.muzzy_decay_ms", bad), EFAULT);
+    EXPECT_EQ(WRITE("arenas.muzzy_decay_ms", never), 0);
 }
 
 static void purge_returns_unused_memory(void) {
@@ -81,6 +83,20 @@ static void the_scavenger_is_the_background_thread(void) {
     EXPECT_EQ(error, expect_is_hardened() ? EPERM : 0); /* whose options are read-only */
     READ("background_thread", was);
     EXPECT_EQ(was, error == 0);
+    uint64_t runs = 0, pause = 0;
+    READ("stats.background_thread.run_interval", pause);
+    EXPECT_EQ(pause, 100000000);
+    while (was && runs == 0) { /* an allocation starts it */
+        static void *block[1000];
+        for (int i = 0; i < 1000; i++) {
+            block[i] = malloc(1000);
+        }
+        for (int i = 0; i < 1000; i++) {
+            free(block[i]);
+        }
+        next_epoch();
+        READ("stats.background_thread.num_runs", runs);
+    }
     EXPECT_EQ(WRITE("background_thread", off), error);
 }
 
