@@ -91,6 +91,21 @@ def test_bypass_is_a_line(program, started, capsys, monkeypatch):
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason="no library is built")
+def test_malloc_of_the_program_is_a_line(tmp_path, started, capsys, monkeypatch):
+    """As that of one which is linked with jemalloc statically."""
+    text = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return getchar() == EOF; }\n"
+    (tmp_path / "main.c").write_text(text, encoding="ascii")
+    own = ["-DBEHIND_TAKES_LIBC=0", "-DBEHIND_LACKS_USABLE=0", "-fno-builtin", ROOT / "test" / "life" / "behind_library.c"]
+    for name, more in (("plain", []), ("own", own)):
+        subprocess.run(["cc", "-O1", "-o", tmp_path / name, tmp_path / "main.c", *more], check=True)
+    one = started([tmp_path / "own"], LD_PRELOAD=str(LIBRARY))
+    joined = " ".join(said(one.pid, capsys, monkeypatch).split())
+    assert "malloc own has a malloc, which comes before hakmem's: hakmem serves what that passes on" in joined
+    one = started([tmp_path / "plain"], LD_PRELOAD=str(LIBRARY))
+    assert "has a malloc" not in said(one.pid, capsys, monkeypatch)
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="no library is built")
 def test_process_with_a_filter_of_system_calls(started, tmp_path, capsys, monkeypatch):
     subprocess.run(["cc", "-O1", "-o", tmp_path / "sandboxed", leaky.PROGRAMS / "sandboxed.c"], check=True)
     one = started([tmp_path / "sandboxed"], LD_PRELOAD=str(LIBRARY))

@@ -109,7 +109,7 @@ def unit_of(pid: int) -> str:
 def _described(pid: int) -> dict:
     path = _mapped(pid)
     found: dict = {"schema": 1, "pid": pid, "command": process.command(pid), "is_on_hakmem": bool(path), "library": path,
-                   "version": "", "way": "", "unit": unit_of(pid), "serves": "", "not_read": "", "filter": "", "taken": [], "options": {}}
+                   "version": "", "way": "", "unit": unit_of(pid), "serves": "", "not_read": "", "filter": "", "malloc_of": "", "taken": [], "options": {}}
     if path:
         found["version"], found["way"] = _version(pid, path), _way(pid)
     else:
@@ -121,6 +121,8 @@ def _described(pid: int) -> dict:
     changed, found["options_from"] = options.of_process(pid, table.load()[1])
     found["options"] = {key: {"value": value, "source": who} for key, (value, who) in changed.items()}
     preloaded = (options.environment_of(pid) or {}).get("LD_PRELOAD", "") or _text(process.rooted(pid, PRELOAD)) or path
+    if path:
+        found["malloc_of"] = foreign.ahead(pid, files(pid), preloaded)
     found["taken"] = [{**vars(one), "text": foreign.words(one)} for one in foreign.taken(pid, files(pid), preloaded)]
     found.update(_observed(pid))
     if process.is_filtered(pid):
@@ -188,13 +190,18 @@ def run(_: str, given: argparse.Namespace) -> int:
     print(f"is on hakmem {found['version']}")
     rows = [("library", found["library"]), ("by", found["way"]), ("service", found["unit"]), ("serves", found["serves"]),
             ("not read", found["not_read"] if found["not_read"] != "nothing" else ""), ("filter", found["filter"]),
-            *(("names", one["text"]) for one in found["taken"]), ("options", _options_words(found))]
+            ("malloc", _malloc_words(found["malloc_of"])), *(("names", one["text"]) for one in found["taken"]), ("options", _options_words(found))]
     for name, text in rows:
         if text:
             print("\n".join(_row(name, text, width)))
     for key, one in sorted(found["options"].items()):
         print("\n".join(_row("", f"{key}:{one['value']}  from {one['source']}", width)))
     return 0
+
+
+def _malloc_words(path: str) -> str:
+    name = process.plain(os.path.basename(path))
+    return f"{name} has a malloc, which comes before hakmem's: hakmem serves what that passes on, and what has a name that it lacks" if name else ""
 
 
 def _options_words(found: dict) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Names of jemalloc and tcmalloc that the files of a process take memory by, and the file that serves them: memory by `mallocx`
-comes from whoever has that name, even where malloc is hakmem's."""
+comes from whoever has that name, even where malloc is hakmem's. And the file whose malloc comes before hakmem's, as that of a program
+which has an allocator linked into it."""
 from __future__ import annotations
 
 import os
@@ -13,6 +14,7 @@ from hakmem_view.elf import Elf
 FAMILIES = {"jemalloc": re.compile(rb"(?:je_)?(?:(?:m|r|x|s|d|sd|n)allocx|mallctl(?:nametomib|bymib)?|malloc_stats_print)"),
             "tcmalloc": re.compile(rb"MallocExtension_\w+|_ZN15MallocExtension\w+|HeapProfiler\w+|tc_(?:c?free\w*|malloc\w*|calloc|"
                                    rb"realloc|memalign|posix_memalign|p?valloc|new\w*|delete\w*|version|mallopt|mallinfo2?)")}
+MALLOC = re.compile(b"malloc")
 ANY = re.compile(b"(?:" + b"|".join(one.pattern for one in FAMILIES.values()) + b")")
 
 
@@ -43,9 +45,27 @@ def _order(pid: int, files: list[str], read: dict[str, Elf], preloaded: str) -> 
     return list({**found, **dict.fromkeys(files)})
 
 
+def _read(pid: int, files: list[str]) -> dict[str, Elf]:
+    return {path: file for path in files if (file := Elf.open(process.rooted(pid, path))) is not None}
+
+
+def ahead(pid: int, files: list[str], preloaded: str) -> str:
+    """The file that has a malloc before hakmem, as names are looked up; "" if there is none. Arguments as those of `taken`."""
+    read = _read(pid, files)
+    for path in _order(pid, files, read, preloaded):
+        names = (os.path.basename(path), *(read[path].needed if path in read else ()))
+        if process.LIBRARY in names[0]:
+            break
+        if path in read and read[path].names(MALLOC)[1]:
+            return path
+        if any(process.LIBRARY in name for name in names):  # its filter: looked up before it
+            break
+    return ""
+
+
 def taken(pid: int, files: list[str], preloaded: str) -> list[Taken]:
     """`files`: those mapped, the program first; `preloaded`: LD_PRELOAD."""
-    read = {path: file for path in files if (file := Elf.open(process.rooted(pid, path))) is not None}
+    read = _read(pid, files)
     symbols = {path: file.names(ANY) for path, file in read.items()}
     order = _order(pid, files, read, preloaded)
     found: dict[tuple[str, str, str], list[str]] = {}
