@@ -41,6 +41,15 @@ if [ "$suite" = bookworm ]; then # as the program is compiled here: one that nee
     says err "scavenger:1  from MALLOC_CONF"
     expect 0 inside dpkg -s hakmem-jemalloc
     says out "Provides: libjemalloc2 (= "
+    # preloaded by the path of Debian's library, by a link to it as images for Rails have, and by its name
+    debians=/$(cd "$root" && echo usr/lib/*/libjemalloc.so.2)
+    ln -s "$debians" "$root/packages/libjemalloc.so"
+    for path in "$debians" /packages/libjemalloc.so libjemalloc.so.2; do
+        expect 0 inside env LD_PRELOAD="$path" MALLOC_CONF=dirty_decay_ms:1000,narenas:2,background_thread:true,confirm_conf:true \
+            python3 -c 'print(sum(len(str(i)) for i in range(100000)), "libhakmem" in open("/proc/self/maps").read())'
+        says out "488890 True"
+        says err "scavenger:1  from MALLOC_CONF"
+    done
     # and one that needs libtcmalloc.so.4: is a block of malloc the extension's?
     printf 'int MallocExtension_GetOwnership(void) { return 0; }' |
         cc -shared -fPIC -Wl,-soname,libtcmalloc.so.4 -o "$work/libtcmalloc.so" -x c -
@@ -48,6 +57,11 @@ if [ "$suite" = bookworm ]; then # as the program is compiled here: one that nee
         return MallocExtension_GetOwnership(malloc(100)) != 1; }' |
         cc -o "$root/packages/needs-tcmalloc" -x c - -L"$work" -ltcmalloc
     expect 0 inside /packages/needs-tcmalloc
+    for name in libtcmalloc_minimal.so.4 libtcmalloc.so.4; do
+        expect 0 inside env LD_PRELOAD="/$(cd "$root" && echo usr/lib/*/$name)" TCMALLOC_MEMFS_MALLOC_PATH=/none \
+            grep -c libhakmem /proc/self/maps
+        says err "TCMALLOC_MEMFS_MALLOC_PATH"
+    done
 fi
 if [ "$suite" = testing ]; then # its Python writes perf maps
     cp "$HAKMEM_SOURCE/test/view/programs/leaky.py" "$root/packages/"
