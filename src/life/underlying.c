@@ -34,8 +34,12 @@ static size_t (*other_usable)(void *); /* may be NULL */
 static bool is_libc_itself = true;     /* [atomic] see underlying_look_up */
 static bool is_looked_up;              /* [atomic] */
 
-/* Whether malloc as found by everybody has another heap: it may be a wrapper of ours. */
+/* Whether malloc as found by everybody has another heap, which is not the C library's: it may be a
+ * wrapper of ours. */
 static bool has_other_ahead(void) {
+    if (hak_libc_symbol(NULL, "free") == (void *)hak_libc_free) {
+        return false; /* a plugin brought ours */
+    }
     void *block = public_malloc(1);
     bool is_other = block != NULL && hak_pagemap_get(hak_pagemap_base(), block) == 0;
     public_free(block);
