@@ -100,7 +100,13 @@ static bool file_is_own(long fd, const struct stat *status) {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-enum { HELD_LOOKS = 200 }; /* who replaces a file holds it for a few system calls */
+static uint64_t now_ns(void) {
+    struct timespec now = {0};
+    hak_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static const uint64_t HELD_NS = 2000000; /* who replaces a file holds it for a few system calls */
 
 /* The mapping of a kept profile (kept.h) has the lock, as long as its process lives. It counts only
  * where no other user can read the file, which is all that a lock needs. Where nobody has it, the
@@ -108,15 +114,15 @@ enum { HELD_LOOKS = 200 }; /* who replaces a file holds it for a few system call
  * that writes for an exclusive one. */
 static bool file_is_held(long fd, const struct stat *status, int kind) {
     bool counts = (status->st_mode & 077) == 0;
-    long result = counts ? -EWOULDBLOCK : 0;
-    for (unsigned i = 0; i < HELD_LOOKS && result == -EWOULDBLOCK; i++) {
+    long result = counts ? hak_syscall(SYS_flock, fd, kind | LOCK_NB) : 0;
+    if (result == -EBADF) {
+        kind = LOCK_SH;
         result = hak_syscall(SYS_flock, fd, kind | LOCK_NB);
-        if (result == -EBADF) {
-            result = hak_syscall(SYS_flock, fd, LOCK_SH | LOCK_NB);
-        }
-        if (result == -EWOULDBLOCK) {
-            hak_syscall(SYS_sched_yield, 0);
-        }
+    }
+    uint64_t end = result == -EWOULDBLOCK ? now_ns() + HELD_NS : 0;
+    while (result == -EWOULDBLOCK && now_ns() < end) {
+        hak_syscall(SYS_sched_yield, 0);
+        result = hak_syscall(SYS_flock, fd, kind | LOCK_NB);
     }
     return result == -EWOULDBLOCK;
 }
@@ -162,7 +168,10 @@ static bool path_free(const char *path) {
                    status.st_nlink == 1 && file_is_own(there, &status);
     const obs_file_id_t file = {.device = status.st_dev, .inode = status.st_ino};
     long fd = is_ours ? hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS) : -1;
-    bool is_free = is_ours && (fd < 0 || !file_is_held(fd, &status, LOCK_EX)) &&
+    obs_file_id_t opened = {0};
+    bool is_same = fd >= 0 && obs_file_find((int)fd, &opened) && opened.inode == file.inode &&
+                   opened.device == file.device;
+    bool is_free = is_ours && (fd == -EACCES || (is_same && !file_is_held(fd, &status, LOCK_EX))) &&
                    obs_file_is_at(path, &file) && hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
     hak_syscall(SYS_close, there);
     if (fd >= 0) {
@@ -219,12 +228,6 @@ bool obs_file_find(int fd, obs_file_id_t *id) {
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
-
-static uint64_t now_ns(void) {
-    struct timespec now = {0};
-    hak_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* false: time is up. */
 static bool await(int fd, uint64_t *due_ns) {

@@ -45,7 +45,9 @@ static uint32_t search_take_budget(void) {
     /* each period is granted once: to the thread that advances the word */
     bool is_mine = now > last && hak_cas_relaxed(&hak_search_period, &last, now);
     uint64_t steps = is_mine ? hak_least(now - last, SEARCH_BURST_STEPS) * SEARCH_PERIOD_STEPS : 0;
-    steps += hak_swap_relaxed(&hak_search_steps, 0);
+    if (hak_load_relaxed(&hak_search_steps) != 0) {
+        steps += hak_swap_relaxed(&hak_search_steps, 0);
+    }
     return (uint32_t)hak_least(steps, SEARCH_BURST_STEPS);
 }
 
@@ -142,7 +144,9 @@ static bool search_lists(const void *block, unsigned sc) {
     if (budget != 0 && !search.is_found && hak_lock_holds_none()) { /* else in a handler */
         hak_tcache_visit(search_tcache, &search);
     }
-    hak_add_relaxed(&hak_search_steps, search.steps < budget ? search.steps : budget);
+    if (budget != 0) {
+        hak_add_relaxed(&hak_search_steps, hak_least(search.steps, budget));
+    }
     return search.is_found;
 }
 

@@ -283,8 +283,9 @@ static void list_inspect(const void *head, unsigned sc, uint32_t *steps) {
 }
 
 void hak_tcache_inspect(hak_tcache_t *tcache) {
-    for (hak_tcache_t *t = tcache; t != NULL; t = hak_tcache_behind(t, tcache)) {
+    for (hak_tcache_t *t = tcache, *next; t != NULL && tcache->is_attached; t = next) {
         uint32_t steps = INSPECT_MOST_BLOCKS;
+        next = hak_tcache_behind(t, tcache);
         if (hak_quarantine_of(t) != NULL) {
             hak_quarantine_inspect(t);
         }

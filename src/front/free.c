@@ -150,11 +150,11 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_tcache_change(tcache, 1);
     bin->slots_left = 0; /* failed pushes made it negative */
     hak_event_tick(tcache, false);
-    if (HAK_UNLIKELY(bin->slots_left > 0)) {
-        (void)hak_bin_push(bin, block);
+    if (HAK_UNLIKELY(bin->slots_left > 0) && hak_bin_push(bin, block)) {
         hak_tcache_change(tcache, -1);
         return;
     }
+    bin->slots_left = 0; /* a handler took the last one */
     bool is_again = side->overflows != 0, is_small = hak_sc_info[sc].bytes <= OVERFLOW_SMALL_BYTES;
     int32_t most = is_again && is_small ? OVERFLOW_SMALL_BLOCKS : OVERFLOW_BLOCKS;
     int32_t part = is_again ? side->total + 1 : side->total / 2 + 1;

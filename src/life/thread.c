@@ -68,7 +68,11 @@ __attribute__((destructor(101))) static void process_end(void) {
     HAK_SIGNAL_FENCE();
     hak_tcache_inspect(tcache);
     HAK_SIGNAL_FENCE();
-    hak_tcache_offset = tcache->is_attached ? offset : 0;
+    hak_tcache_offset = offset;
+    HAK_SIGNAL_FENCE();
+    if (!tcache->is_attached) {
+        hak_tcache_offset = 0;
+    }
     hak_owner_visit(end_merge, NULL);
     hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
     if (apart != NULL) {

@@ -7,16 +7,14 @@
  *
  * A block is handed out only with the marker, and that clears it. A block that was freed twice, or
  * written to after its free, lacks the marker when it is reached, and the process aborts. Only a
- * free sets the marker; code that moves blocks between lists checks it first. `free` itself does
- * not: it would have to load the block's cache line.
+ * free sets the marker; code that moves blocks between lists checks it first, and so does `free`.
  *
  * A block marked in its slab's bitmap is in no list; a second free would put it into one. Its
  * second word is HAK_LINK_MARK then, which no free changes and every hand-out checks. A program may
  * write the same value; then the bitmap decides.
  *
  * The marker is odd, no pointer ends in it, and no text begins with it. Hardened builds encode the
- * whole first word with a secret and its address, have no second words, and check the marker in
- * `free`. */
+ * whole first word with a secret and its address, and have no second words. */
 #ifndef HAK_SLAB_LINK_H
 #define HAK_SLAB_LINK_H
 
