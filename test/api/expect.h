@@ -170,6 +170,26 @@ static inline size_t expect_read_all(int fd, char *text, size_t capacity) {
     return length;
 }
 
+/* What a child that calls `act` writes to standard error, zero-terminated and cut to `capacity`;
+ * how it ended, as waitpid tells. */
+static inline int expect_child_says(void (*act)(void), char *text, size_t capacity) {
+    int ends[2], status = -1;
+    EXPECT(pipe(ends) == 0);
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        act();
+        _exit(0);
+    }
+    close(ends[1]);
+    expect_read_all(ends[0], text, capacity);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return status;
+}
+
 /* One number of /proc/self/statm in bytes: field 0 is the address space, field 1 the RSS. */
 static inline size_t expect_statm_bytes(int field) {
     char text[128] = {0};

@@ -35,25 +35,6 @@ static void hang(void) {
     pthread_join(thread, NULL);
 }
 
-/* What a child that hangs says, and its status. */
-static int told_by_hanging_child(char *text, size_t capacity) {
-    int ends[2], status = -1;
-    EXPECT_EQ(pipe(ends), 0);
-    pid_t child = fork();
-    EXPECT(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        hang();
-        _exit(0);
-    }
-    close(ends[1]);
-    expect_read_all(ends[0], text, capacity);
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return status;
-}
-
 static size_t count_of(const char *text, const char *word) {
     size_t count = 0;
     for (const char *at = text; (at = strstr(at, word)) != NULL; ++at) {
@@ -65,7 +46,7 @@ static size_t count_of(const char *text, const char *word) {
 static void watchdog_hanging_test_tells_where_each_thread_is(void) {
     static char text[1 << 20];
     char lock[64];
-    int status = told_by_hanging_child(text, sizeof text);
+    int status = expect_child_says(hang, text, sizeof text);
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     EXPECT(strstr(text, "watchdog: the test hangs\n") != NULL);
     if (strstr(text, "(not told)") != NULL) {

@@ -33,18 +33,8 @@ static void a_receiver_of_text_may_call_everything(void) {
 
 static unsigned lines_of(void (*act)(void)) {
     static char text[4096];
-    int ends[2];
     unsigned lines = 0;
-    EXPECT(pipe(ends) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        act();
-        _exit(0);
-    }
-    close(ends[1]);
-    expect_read_all(ends[0], text, sizeof text);
-    EXPECT_CHILD(child, 0);
+    EXPECT_EQ(expect_child_says(act, text, sizeof text), 0);
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
         lines++;
     }

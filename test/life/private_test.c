@@ -49,17 +49,8 @@ static void private_delete_may_free_more_of_its_heap(void) {
 
 static void expect_report(void (*crime)(void)) {
     char text[512];
-    int ends[2];
-    EXPECT(pipe(ends) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        crime();
-        _exit(0);
-    }
-    close(ends[1]);
-    EXPECT(expect_read_all(ends[0], text, sizeof text) > 0);
-    EXPECT_CHILD(child, SIGABRT);
+    int status = expect_child_says(crime, text, sizeof text);
+    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     EXPECT(strstr(text, "hakmem: free of an address that no allocator here handed out") != NULL);
 }
 
