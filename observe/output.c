@@ -127,11 +127,15 @@ static bool file_is_held(long fd, const struct stat *status, int kind) {
     return result == -EWOULDBLOCK;
 }
 
+static bool file_is(long fd, const obs_file_id_t *file) {
+    obs_file_id_t opened = {0};
+    return obs_file_find((int)fd, &opened) && opened.device == file->device &&
+           opened.inode == file->inode;
+}
+
 bool obs_file_is_at(const char *path, const obs_file_id_t *file) {
-    obs_file_id_t there = {0};
     long fd = hak_syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-    bool is_at = fd >= 0 && obs_file_find((int)fd, &there) && there.device == file->device &&
-                 there.inode == file->inode;
+    bool is_at = fd >= 0 && file_is(fd, file);
     if (fd >= 0) {
         hak_syscall(SYS_close, fd);
     }
@@ -168,9 +172,7 @@ static bool path_free(const char *path) {
                    status.st_nlink == 1 && file_is_own(there, &status);
     const obs_file_id_t file = {.device = status.st_dev, .inode = status.st_ino};
     long fd = is_ours ? hak_syscall(SYS_openat, AT_FDCWD, path, FLAGS) : -1;
-    obs_file_id_t opened = {0};
-    bool is_same = fd >= 0 && obs_file_find((int)fd, &opened) && opened.inode == file.inode &&
-                   opened.device == file.device;
+    bool is_same = fd >= 0 && file_is(fd, &file);
     bool is_free = is_ours && (fd == -EACCES || (is_same && !file_is_held(fd, &status, LOCK_EX))) &&
                    obs_file_is_at(path, &file) && hak_syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0;
     hak_syscall(SYS_close, there);
