@@ -227,20 +227,35 @@ UNIT_TEST(block_freed_just_now_is_noticed_at_once) {
     hak_collect_thread();
 }
 
-UNIT_TEST(double_free_of_a_sorted_block_is_noticed_when_handed_out) {
-    if (HAK_HARDEN) {
-        return; /* there it is noticed at once */
-    }
+/* A block that is in its slab's bitmap already, and whose marker was written over, so that free
+ * finds none. */
+static void with_written_block_freed_again(void (*check)(void)) {
     char *block[3] = {unit_malloc(896), unit_malloc(896), unit_malloc(896)};
     hak_free(block[1]);
     hak_collect_thread();
-    memset(block[1], 0, 8); /* so free finds no marker */
+    memset(block[1], 0, 8);
     hak_free(block[1]);
-    UNIT_EXPECT_FATAL((void)!unit_malloc(896), "double free");
+    check();
     self()->bin[hak_sc_of(896)].head = NULL;
     self()->bin[hak_sc_of(896)].slots_left++;
     hak_free(block[0]);
     hak_free(block[2]);
+}
+
+static void expect_notice_by_malloc(void) {
+    UNIT_EXPECT_FATAL((void)!unit_malloc(896), "double free");
+}
+
+static void expect_notice_by_flush(void) {
+    UNIT_EXPECT_FATAL(hak_collect_thread(), "double free");
+}
+
+UNIT_TEST(double_free_of_a_sorted_block_is_noticed_when_handed_out_or_flushed) {
+    if (HAK_HARDEN) {
+        return; /* there it is noticed at once */
+    }
+    with_written_block_freed_again(expect_notice_by_malloc);
+    with_written_block_freed_again(expect_notice_by_flush);
 }
 
 /* What a program writes may look like a mark; the bitmap tells. */
