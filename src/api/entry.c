@@ -39,8 +39,8 @@ static HAK_NOINLINE void *alloc_labelled(size_t size, const void *site) {
 }
 
 HAK_EXPORT void *hak_alloc_at(size_t size, const void *site) {
-    return HAK_LIKELY(hak_load_relaxed(&hak_profile_epoch) == 0) ? hak_fast_malloc(size)
-                                                                 : alloc_labelled(size, site);
+    return HAK_LIKELY(hak_load_relaxed(&hak_profile_rate) == 0) ? hak_fast_malloc(size)
+                                                                : alloc_labelled(size, site);
 }
 
 /* For the names with tokens (token.c, entry_cxx.cpp), which label sites so. */

@@ -79,7 +79,7 @@ HAK_INLINE void *aligned_pop(size_t align, size_t size) {
     if (last < HAK_SC_SMALL_SIZE) {
         return hak_bin_pop(hak_tcache_self(base), hak_bin_offset_of(base, last + 1));
     }
-    if (last < HAK_SC_MAX_SIZE && HAK_LIKELY(hak_load_relaxed(&hak_profile_epoch) == 0)) {
+    if (last < HAK_SC_MAX_SIZE && HAK_LIKELY(hak_load_relaxed(&hak_profile_rate) == 0)) {
         return hak_fast_pop_class(hak_tcache_self(base), hak_sc_of_medium(last + 1));
     }
     return NULL;

@@ -21,7 +21,7 @@ static hak_tcache_t *packed_tcache(void) {
 /* The profiler samples requests of bins only. */
 void *hak_compat_take(unsigned sc) {
     hak_tcache_t *tcache = packed_tcache();
-    if (tcache == NULL || hak_load_relaxed(&hak_profile_epoch) != 0) {
+    if (tcache == NULL || hak_load_relaxed(&hak_profile_rate) != 0) {
         return NULL;
     }
     uint32_t below = hak_compat_source_below(sc);

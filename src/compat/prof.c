@@ -30,9 +30,7 @@ static uint64_t sample_log2(void) {
 }
 
 static bool prof_is_active(void) {
-    hak_profile_state_t state;
-    hak_profile_look(&state);
-    return state.rate != 0;
+    return hak_load_relaxed(&hak_profile_rate) != 0;
 }
 
 /* The observer's, looked for once: as sampling begins, as the process may change its root later.

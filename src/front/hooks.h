@@ -39,7 +39,7 @@ typedef struct hak_guard_table {
 extern hak_guard_table_t hak_guard_table; /* [init] */
 
 /* The heap profiler (profile/profile.h) fills it in when the process starts. It is called only
- * while hak_profile_epoch is not 0, or for a block that it sampled. */
+ * while hak_profile_rate is not 0, or for a block that it sampled. */
 typedef struct hak_profile_table {
     /* The tcache's countdown is over: returns a sampled block of the class, or NULL for none. */
     void *(*sample)(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
@@ -57,7 +57,7 @@ typedef struct hak_profile_table {
 } HAK_SEALED hak_profile_table_t;
 
 extern hak_profile_table_t hak_profile_table; /* [init] */
-extern uint32_t hak_profile_epoch;            /* [atomic] changes with the rate; 0: no sampling */
+extern size_t hak_profile_rate;               /* [atomic] bytes a sample; 0: no sampling */
 extern uint32_t hak_profile_large_count;      /* [atomic] large blocks in use that have a record */
 
 /* First use of the process: reads options, wires the layers. Cheap when done. */

@@ -14,7 +14,8 @@
 hak_underlying_allocator_t hak_underlying_allocator;
 hak_guard_table_t hak_guard_table;
 hak_profile_table_t hak_profile_table;
-uint32_t hak_profile_epoch, hak_profile_large_count;
+size_t hak_profile_rate;
+uint32_t hak_profile_large_count;
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 
@@ -49,35 +50,25 @@ static HAK_COLD void check_refused(void *block) {
     hak_link_set_mark(block, 0);
 }
 
-/* While the heap profiler samples, every request comes here: counts its bytes down. false: it may
- * be the next sample, and is not counted. */
-HAK_INLINE bool count_down(hak_tcache_t *tcache, unsigned sc, uint32_t epoch) {
-    int64_t left = tcache->profile_left - (int64_t)hak_sc_info[sc].bytes;
-    if (HAK_UNLIKELY(left <= 0 || tcache->profile_epoch != epoch)) {
-        return false;
-    }
-    tcache->profile_left = left;
-    return true;
-}
-
-/* The common case meanwhile: a block of the bin, as on the hit path. NULL: take() serves it, where
- * it is counted. */
-HAK_INLINE void *take_counted(unsigned sc, uint32_t epoch) {
+/* While the heap profiler samples, every request comes here: a block of the bin, as on the hit
+ * path, whose bytes are counted. NULL: a sample is due, the thread's distance is of another rate,
+ * or the bin has no block to hand out. While nothing samples no distance is of the rate. */
+HAK_INLINE void *take_counted(unsigned sc, size_t rate) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (HAK_LIKELY(tcache->bin[sc].head != NULL) && count_down(tcache, sc, epoch)) {
-        void *block = hak_fast_pop_class(tcache, sc);
-        if (HAK_LIKELY(block != NULL)) {
-            return block;
-        }
-        tcache->profile_left += hak_sc_info[sc].bytes; /* a block that is not to be handed out */
+    int64_t left = tcache->profile_left - (int64_t)hak_sc_info[sc].bytes;
+    void *block = NULL;
+    if (HAK_LIKELY(left > 0 && tcache->profile_rate == rate)) {
+        block = hak_fast_pop_class(tcache, sc);
     }
-    return NULL;
+    if (HAK_LIKELY(block != NULL)) {
+        tcache->profile_left = left;
+    }
+    return block;
 }
 
 static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
-    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
     void *block = NULL;
-    if (HAK_UNLIKELY(epoch != 0) && !count_down(tcache, sc, epoch)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0)) {
         block = hak_profile_table.sample(tcache, sc, request);
     }
     block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc) : block;
@@ -126,13 +117,12 @@ static HAK_NOINLINE void *malloc_zero_size(size_t align) {
 }
 
 void *hak_slow_malloc(size_t size) {
-    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
     if (HAK_UNLIKELY(size == 0)) {
         return malloc_zero_size(HAK_BLOCK_ALIGN);
     }
-    unsigned sc = hak_sc_of(size);
-    void *block = HAK_UNLIKELY(epoch != 0) ? take_counted(sc, epoch) : NULL;
-    return HAK_UNLIKELY(block != NULL) ? block : malloc_class(sc, size);
+    unsigned sc = hak_sc_of_small(size);
+    void *block = take_counted(sc, hak_load_relaxed(&hak_profile_rate));
+    return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
 }
 
 /* --- larger blocks ---------------------------------------------------------------------------- */
@@ -162,7 +152,7 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
         hak_tally_follow(tcache);
     }
     hak_wanted_serve();
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && result.block != NULL) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0) && result.block != NULL) {
         hak_profile_table.large(tcache, result.block, size);
     }
     return result;
@@ -173,9 +163,9 @@ void *hak_malloc_medium(size_t size) {
         return malloc_result(malloc_large(size, HAK_BLOCK_ALIGN).block);
     }
     unsigned sc = hak_sc_of_medium(size);
-    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
-    void *block = HAK_UNLIKELY(epoch != 0)
-                      ? take_counted(sc, epoch)
+    size_t rate = hak_load_relaxed(&hak_profile_rate);
+    void *block = HAK_UNLIKELY(rate != 0)
+                      ? take_counted(sc, rate)
                       : hak_fast_pop_class(hak_tcache_self(hak_pagemap_base()), sc);
     return HAK_LIKELY(block != NULL) ? block : malloc_class(sc, size);
 }

@@ -129,7 +129,7 @@ static void *resize_large(void *block, uint32_t entry, size_t size) {
     if (HAK_UNLIKELY(record != 0)) {
         (moved != NULL ? hak_profile_table.end : hak_profile_table.keep)(record);
     }
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0) && moved != NULL) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0) && moved != NULL) {
         hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
         hak_profile_table.large(hak_tcache_is_empty(tcache) ? NULL : tcache, moved, size);
     }

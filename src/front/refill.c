@@ -96,7 +96,7 @@ static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *re
     hak_single_writer_add(&tcache->counters.large_alloc, 1);
     tcache->taken_bytes += hak_align_up(request->bytes, HAK_UNIT_BYTES);
     hak_wanted_serve();
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_epoch) != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0)) {
         hak_profile_table.large(tcache, block, request->bytes);
     }
     return block;

@@ -84,14 +84,15 @@ struct hak_tcache {
         const void *thread;          /* address of its thread's TLS word */
         hak_tcache_t *ahead;         /* of an unused one, the one before in that list, or NULL */
     };
-    bool is_attached;               /* [lock REGISTRY] a live thread has it */
-    bool is_refilling : 1;          /* [thread] events run inside an allocation */
-    bool guard_is_extra : 1;        /* [thread] guard_left is of the allowance, not of the rate */
-    uint8_t changing;               /* [thread] not 0: in a slow path, lists and counts differ */
-    hak_owner_t *home;              /* [thread] refills come from its slabs */
-    hak_tcache_t *next;             /* [lock REGISTRY] list of all tcaches */
-    hak_tcache_t *second;           /* [thread] TCACHE-10, or NULL; of an unused one the next,
-                                       [lock REGISTRY] */
+    bool is_attached;        /* [lock REGISTRY] a live thread has it */
+    bool is_refilling : 1;   /* [thread] events run inside an allocation */
+    bool guard_is_extra : 1; /* [thread] guard_left is of the allowance, not of the rate */
+    uint8_t changing;        /* [thread] not 0: in a slow path, lists and counts differ */
+    uint32_t clear_most;     /* [thread] hardened builds: bytes of blocks cleared as a whole */
+    hak_owner_t *home;       /* [thread] refills come from its slabs */
+    hak_tcache_t *next;      /* [lock REGISTRY] list of all tcaches */
+    hak_tcache_t *second;    /* [thread] TCACHE-10, or NULL; of an unused one the next,
+                                [lock REGISTRY] */
     hak_thread_counters_t counters; /* [thread] */
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
@@ -105,12 +106,11 @@ struct hak_tcache {
     int64_t profile_left;              /* [thread] bytes of requests until one is sampled */
     const void *profile_label;         /* [thread] of the request in progress; NULL: none */
     hak_slab_t *sending;               /* [atomic] of the message on its way; NULL: none */
-    uint32_t profile_epoch; /* [thread] value of hak_profile_epoch that profile_left is for */
-    uint32_t clear_most;    /* [thread] hardened builds: bytes of blocks cleared as a whole */
-    uint64_t taken_bytes;   /* [thread] of blocks that slabs gave to its bins, and large ones */
-    uint64_t given_bytes;   /* [thread] of those that its bins gave back, and large ones */
-    hak_tally_t *tally;     /* [thread] NULL: it was never asked for */
-    hak_tcache_t *before;   /* [atomic] in the list of all; NULL: the newest, or not known yet */
+    size_t profile_rate;  /* [thread] by which profile_left was drawn; 0: never so far */
+    uint64_t taken_bytes; /* [thread] of blocks that slabs gave to its bins, and large ones */
+    uint64_t given_bytes; /* [thread] of those that its bins gave back, and large ones */
+    hak_tally_t *tally;   /* [thread] NULL: it was never asked for */
+    hak_tcache_t *before; /* [atomic] in the list of all; NULL: the newest, or not known yet */
     hak_bin_side_t side[HAK_SIDES_NEAR];
     /* [const] TCACHE-9. The processor fetches lines in pairs: next is another's bin */
     HAK_LINE_ALIGNED hak_bin_t others[(HAK_KIND_MASK + 1 - HAK_KIND_LARGE) / HAK_KIND_PER_CLASS];

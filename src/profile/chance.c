@@ -45,11 +45,6 @@ int64_t hak_chance_gap(size_t rate, uint64_t random) {
     return 1 + (int64_t)gap;
 }
 
-bool hak_chance_hits(size_t rate, size_t bytes, uint64_t random) {
-    double at = (double)(random >> (64 - CHANCE_BITS)) / (double)(1ull << CHANCE_BITS);
-    return at < hak_chance_of((double)bytes / (double)rate);
-}
-
 uint64_t hak_chance_whole(double x) {
     return x >= 18446744073709549568.0 ? UINT64_MAX : x > 0 ? (uint64_t)(x + 0.5) : 0;
 }

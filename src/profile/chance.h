@@ -11,8 +11,6 @@ double hak_chance_of(double x);
 /* The bytes to the next sample, exponentially distributed with this mean and rounded up, so at
  * least 1. `random` is uniform in 64 bits. */
 int64_t hak_chance_gap(size_t rate, uint64_t random);
-/* Whether a request of `bytes` is sampled, by a number uniform in 64 bits. */
-bool hak_chance_hits(size_t rate, size_t bytes, uint64_t random);
 /* x >= 0 to the nearest whole number; UINT64_MAX if it is larger. */
 uint64_t hak_chance_whole(double x);
 /* A number uniform in 64 bits, in any thread, also in the middle of another's call. */

@@ -44,21 +44,6 @@ void hak_profile_reset(void) {
     hak_profile_store_reset();
 }
 
-void hak_profile_look(hak_profile_state_t *state) {
-    const hak_profile_store_t *store = &hak_profile_store;
-    hak_lock_acquire(HAK_LOCK_PROFILE);
-    *state = (hak_profile_state_t){
-        .rate = hak_sample_rate(),
-        .taken = store->taken,
-        .dropped = store->dropped,
-        .sites = store->sites,
-        .sites_dropped = store->sites_dropped,
-        .live = store->live,
-        .own_bytes = store->base != NULL ? store->low + (store->bytes - store->high) : 0,
-    };
-    hak_lock_release(HAK_LOCK_PROFILE);
-}
-
 size_t hak_profile_keep(char *to, void *head) {
     return hak_profile_store_move(to, head);
 }
@@ -111,6 +96,7 @@ void hak_profile_follow(hak_tcache_t *tcache) {
         (void)hak_profile_set_rate(hak_sample_rate() == 0 ? profile_wanted_rate() : 0);
     }
     profile_follow_probe();
+    hak_sample_pace();
     if (HAK_UNLIKELY(hak_profile_tend != NULL) && hak_sample_rate() != 0) {
         profile_follow_file(hak_sample_rate());
     }
@@ -147,7 +133,6 @@ static void store_renew(void) {
 
 /* The child inherits the detour, and samples on. */
 void hak_profile_after_fork(bool is_clean) {
-    size_t rate = hak_sample_rate();
     if (hak_profile_store.base == NULL) {
         return;
     }
@@ -159,7 +144,6 @@ void hak_profile_after_fork(bool is_clean) {
             hak_profile_store_abandon();
         }
         hak_chance_seed(hak_chance_random() ^ (uint64_t)hak_os_process_id() << 32);
-        hak_sample_set_rate(rate);
     } else {
         hak_sample_set_rate(0);
         if (hak_lock_holds(HAK_LOCK_PROFILE)) { /* a handler forked: its thread goes on with it */

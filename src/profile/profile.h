@@ -17,11 +17,10 @@
  *   PROFILE-1  The lock PROFILE is the last in the order of ranks: nothing is allocated, no stack
  *              walked, nothing written under it.
  *   PROFILE-2  A block has at most one record, and a record one block in use. A block in a slab of
- *              sampled blocks may lack one: it was dropped, or is older than the last reset. A
- * record may outlive its block that a signal handler freed inside a section of its own thread.
+ *              sampled blocks may lack one: it was dropped, or is older than a reset. A record
+ *              may outlive a block that a signal handler freed in a section of its own thread.
  *   PROFILE-3  The sums of a site and of the process are those over its records in use.
- *   PROFILE-4  The memory of sites and samples is bounded: what does not fit is dropped, and
- *              counted. */
+ *   PROFILE-4  The memory of sites and samples is bounded: what does not fit is counted alone. */
 #ifndef HAK_PROFILE_PROFILE_H
 #define HAK_PROFILE_PROFILE_H
 
@@ -45,13 +44,5 @@ extern hak_observer_tend_t *hak_profile_tend; /* [init] NULL: none */
 void hak_profile_follow(hak_tcache_t *tcache);
 /* In the child of a fork: its profile starts empty. Unless `is_clean` there is none any more. */
 HAK_COLD void hak_profile_after_fork(bool is_clean);
-
-/* What the profile says of itself. */
-typedef struct hak_profile_state {
-    size_t rate; /* 0: off */
-    uint64_t taken, dropped, sites, sites_dropped, live;
-    size_t own_bytes;
-} hak_profile_state_t;
-void hak_profile_look(hak_profile_state_t *state);
 
 #endif

@@ -18,11 +18,16 @@
 #include "stack/stack.h"
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
-HAK_LOCKED_STATE size_t hak_sample_rate_bytes;                    /* [atomic] 0: off */
-static uint32_t sample_epochs;                                    /* [atomic] so far */
 /* A wait for the owner was in vain. */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) bool hak_sample_is_stuck; /* [atomic] */
 HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
+
+/* While more than 2,000 samples a second are taken the rate doubles. A sample's weight is by the
+ * rate that drew its distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
+enum { PACE_LEAST = 256 << 10 };
+static const uint64_t PACE_NS = 200 * 1000 * 1000, PACE_SAMPLE_NS = 500 * 1000;
+HAK_LARGE_STATE(4) static size_t sample_wanted;             /* [lock PROFILE] the rate asked for */
+HAK_LARGE_STATE(4) static uint64_t pace_due_ns, pace_taken; /* [atomic] */
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
@@ -62,6 +67,10 @@ static bool owner_lock_patiently(void) {
 void hak_sample_after_fork(void) {
     if (hak_load_relaxed(&hak_sample_owner.lock.has_refused_fork)) {
         hak_store_relaxed(&hak_sample_is_stuck, true);
+    }
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (!hak_tcache_is_empty(tcache)) {
+        tcache->profile_rate = 0; /* draws a distance of its own, not its parent's */
     }
 }
 
@@ -131,18 +140,28 @@ void hak_sample_release(void) {
 
 /* --- which ------------------------------------------------------------------------------------ */
 
-/* Whether the request is sampled. Begins a distance that is of another rate, or of none. */
+static int64_t sample_gap(size_t rate) {
+    return hak_chance_gap(rate, hak_chance_random());
+}
+
+/* Whether a request of so many bytes is sampled. A distance that is of another rate begins anew:
+ * what is left of one says nothing of its length. */
 static bool sample_is_due(hak_tcache_t *tcache, size_t bytes, size_t rate) {
-    uint32_t epoch = hak_load_relaxed(&hak_profile_epoch);
-    if (tcache->profile_epoch != epoch) {
-        tcache->profile_epoch = epoch;
-        tcache->profile_left = hak_chance_gap(rate, hak_chance_random());
+    if (rate == 0) {
+        return false;
+    }
+    if (tcache == NULL) {
+        return sample_gap(rate) <= (int64_t)bytes;
+    }
+    if (tcache->profile_rate != rate) {
+        tcache->profile_rate = rate;
+        tcache->profile_left = sample_gap(rate);
     }
     tcache->profile_left -= (int64_t)bytes;
     if (tcache->profile_left > 0) {
         return false;
     }
-    tcache->profile_left = hak_chance_gap(rate, hak_chance_random());
+    tcache->profile_left = sample_gap(rate);
     return true;
 }
 
@@ -176,7 +195,7 @@ static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
                                    const hak_request_t *request) {
     hak_profile_event_t event;
     size_t rate = hak_sample_rate();
-    if (rate == 0 || !sample_is_due(tcache, hak_sc_info[sc].bytes, rate)) {
+    if (!sample_is_due(tcache, hak_sc_info[sc].bytes, rate)) {
         return NULL;
     }
     sample_record(&event, tcache);
@@ -199,7 +218,7 @@ static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size
     size_t rate = hak_sample_rate();
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     size_t bytes = hak_large_usable(block, entry);
-    if (rate == 0 || !hak_chance_hits(rate, bytes, hak_chance_random())) {
+    if (!sample_is_due(tcache, bytes, rate)) {
         return;
     }
     sample_record(&event, tcache);
@@ -251,15 +270,36 @@ HAK_AT_START void hak_sample_start(void) {
 }
 
 size_t hak_sample_rate(void) {
-    return hak_load_relaxed(&hak_sample_rate_bytes);
+    return hak_load_relaxed(&hak_profile_rate);
 }
 
-/* A thread that sees the epoch before its rate draws one distance by the rate before. */
 void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
-    hak_store_relaxed(&hak_sample_rate_bytes, rate);
-    uint32_t epoch = hak_add_relaxed(&sample_epochs, 1) + 1;
-    hak_store_relaxed(&hak_profile_epoch, rate != 0 ? epoch : 0);
+    sample_wanted = rate;
+    hak_store_relaxed(&hak_profile_rate, rate);
     hak_sc_detour(rate != 0);
+    hak_lock_release(HAK_LOCK_PROFILE);
+}
+
+void hak_sample_pace(void) {
+    uint64_t now = hak_os_now_ns(), due = hak_load_relaxed(&pace_due_ns);
+    size_t rate = hak_sample_rate(), paced = rate;
+    if (rate < PACE_LEAST || now < due || !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
+        return;
+    }
+    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS;
+    uint64_t taken = hak_load_relaxed(&hak_profile_store.taken);
+    uint64_t before = hak_swap_relaxed(&pace_taken, taken);
+    uint64_t count = taken < before ? taken : taken - before; /* there was a reset */
+    hak_lock_acquire(HAK_LOCK_PROFILE);
+    if (count < most / 4 && rate > sample_wanted) {
+        paced = rate / 2;
+    }
+    for (; count > most; count /= 2) {
+        paced *= 2;
+    }
+    if (hak_sample_rate() == rate) {
+        hak_store_relaxed(&hak_profile_rate, paced);
+    }
     hak_lock_release(HAK_LOCK_PROFILE);
 }

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "base/atomics.h"
+#include "double/profile_state.h"
 #include "front/hooks.h"
-#include "profile/profile.h"
 
 static uint32_t ticks; /* [atomic] */
 

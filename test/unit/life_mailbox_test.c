@@ -4,9 +4,9 @@
  * is done that does not fit its number (MAIL-1). */
 #include "base/mailbox.h"
 #include "conf/conf.h"
+#include "double/profile_state.h"
 #include "front/event.h"
 #include "life/life.h"
-#include "profile/profile.h"
 #include "unit/front.h"
 
 static uint64_t letter_put(uint32_t request, const char *name, const char *value) {

@@ -4,10 +4,8 @@
 #ifndef HAK_TEST_UNIT_PROFILE_H
 #define HAK_TEST_UNIT_PROFILE_H
 
+#include "double/profile_state.h"
 #include "profile/chance.h"
-#include "profile/profile.h"
-#include "profile/sample.h"
-#include "profile/store.h"
 #include "unit/front.h"
 
 extern hak_owner_t hak_sample_owner;
@@ -17,7 +15,7 @@ static inline void begin(size_t rate) {
     assert_true(hak_profile_set_rate(rate));
     hak_profile_reset();
     hak_chance_seed(rate);
-    hak_sample_set_rate(rate); /* every thread draws anew */
+    self()->profile_rate = 0; /* draws anew */
 }
 
 static inline void finish(void) {

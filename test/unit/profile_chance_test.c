@@ -73,22 +73,6 @@ UNIT_TEST(gaps_are_exponentially_distributed) {
     assert_true(chance_is_near(sum / DRAWS, RATE + 0.5, 0.01));
 }
 
-UNIT_TEST(hits_have_the_same_chance) {
-    enum { DRAWS = 100000, RATE = 1 << 20 };
-    static const size_t sizes[] = {128 << 10, 1 << 20, 3 << 20};
-    hak_chance_seed(2);
-    for (unsigned k = 0; k < UNIT_COUNT(sizes); k++) {
-        unsigned hits = 0;
-        for (unsigned i = 0; i < DRAWS; i++) {
-            hits += hak_chance_hits(RATE, sizes[k], hak_chance_random());
-        }
-        double p = hak_chance_of((double)sizes[k] / RATE);
-        double sigma = root_of(p * (1 - p) / DRAWS), found = (double)hits / DRAWS;
-        UNIT_EXPECT(found > p - 5 * sigma && found < p + 5 * sigma, "%zu bytes", sizes[k]);
-    }
-    assert_true(hak_chance_hits(1, 1 << 20, UINT64_MAX));
-}
-
 UNIT_TEST(a_seed_repeats_its_sequence) {
     hak_chance_seed(7);
     uint64_t first = hak_chance_random(), second = hak_chance_random();

@@ -10,7 +10,8 @@ enum { RUNS = 200, BLOCKS = 6000 };
 typedef struct load {
     const char *name;
     unsigned blocks, large_one_in, stays_one_in;
-    size_t small_bytes, large_bytes, rate;
+    size_t small_bytes, large_bytes, rate,
+        then; /* then: the rate of the second half; 0: the same */
 } load_t;
 
 static void *kept[BLOCKS];
@@ -30,6 +31,9 @@ static size_t taken_bytes(const void *block, size_t size) {
 static double load_begin(const load_t *load, uint64_t *rng) {
     double live_bytes = 0;
     for (unsigned i = 0; i < load->blocks; i++) {
+        if (i == load->blocks / 2 && load->then != 0) {
+            hak_sample_set_rate(load->then);
+        }
         bool is_large = below(rng, load->large_one_in) == 0;
         size_t size = 16 + below(rng, is_large ? load->large_bytes : load->small_bytes);
         kept[i] = unit_malloc(size);
@@ -57,6 +61,7 @@ static void check_load(const load_t *load) {
         hak_profile_reset();
         hak_chance_seed(run + 1);
         hak_sample_set_rate(load->rate);
+        self()->profile_rate = 0; /* draws anew */
         double live_bytes = load_begin(load, &rng);
         double found = hak_profile_store.live_bytes;
         double sigma = root_of(hak_profile_store.variance);
@@ -78,11 +83,14 @@ static void check_load(const load_t *load) {
 /* The sum of weights is right on average, and its error is as large as it says. */
 UNIT_TEST(estimates_are_unbiased_and_know_their_error) {
     /* as many that a run's error is about 5 %, and the mean's of all runs a third of 1 % */
-    static const load_t loads[] = {{"small and medium, half stay", BLOCKS, 20, 2, 600, 6000, 4096},
-                                   {"of one class, all stay", BLOCKS, BLOCKS, 1, 1, 1, 256},
-                                   {"small, few stay", BLOCKS, BLOCKS, 8, 512, 512, 512},
-                                   {"around the rate", BLOCKS / 4, 2, 2, 2000, 20000, 4096},
-                                   {"large, around the rate", 600, 1, 1, 1, 400000, 128 << 10}};
+    static const load_t loads[] = {
+        {"small and medium, half stay", BLOCKS, 20, 2, 600, 6000, 4096, 0},
+        {"of one class, all stay", BLOCKS, BLOCKS, 1, 1, 1, 256, 0},
+        {"small, few stay", BLOCKS, BLOCKS, 8, 512, 512, 512, 0},
+        {"around the rate", BLOCKS / 4, 2, 2, 2000, 20000, 4096, 0},
+        {"large, around the rate", 600, 1, 1, 1, 400000, 128 << 10, 0},
+        {"a rate that doubles", BLOCKS, 20, 2, 600, 6000, 4096, 8192},
+        {"a rate that halves", 600, 2, 1, 1, 400000, 128 << 10, 64 << 10}};
     for (unsigned i = 0; i < UNIT_COUNT(loads); i++) {
         check_load(&loads[i]);
     }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Start, stop, reset and fork of the heap profile. */
-#include "profile/profile.h"
-#include "profile/sample.h"
-#include "profile/store.h"
+#include "double/profile_state.h"
 #include "unit/front.h"
 
 static hak_profile_state_t look(void) {
@@ -47,6 +45,44 @@ UNIT_TEST(the_option_starts_and_stops_sampling) {
     hak_free(block); /* is seen, though nothing is sampled */
     assert_int_equal(look().live, 0);
     assert_false(hak_profile_store.is_whole);
+}
+
+static void take_samples(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        void *block = unit_malloc(16 << 20); /* each is one, at rates far below */
+        hak_free(block);
+    }
+}
+
+/* Samples in a fifth of a second, then an event. */
+static size_t rate_after(unsigned samples) {
+    take_samples(samples);
+    hak_os_fault_advance_clock(200 * 1000 * 1000);
+    hak_profile_follow(NULL);
+    return look().rate;
+}
+
+/* At most 2,000 a second, 400 in a fifth of it. */
+UNIT_TEST(a_rate_gives_way_to_too_many_samples_and_comes_back) {
+    enum { RATE = 256 << 10 };
+    (void)self();
+    hak_os_fault_stop_clock();
+    assert_true(hak_profile_set_rate(RATE));
+    (void)rate_after(0);
+    assert_int_equal(rate_after(300), RATE);
+    assert_int_equal(rate_after(700), 2 * RATE);
+    assert_int_equal(rate_after(1700), 16 * RATE);
+    hak_profile_reset();
+    assert_int_equal(rate_after(0), 8 * RATE); /* one step at a time */
+    assert_int_equal(rate_after(300), 8 * RATE);
+    for (unsigned i = 0; i < 5; i++) {
+        (void)rate_after(10);
+    }
+    assert_int_equal(look().rate, RATE);
+    assert_true(hak_profile_set_rate(RATE - 1));
+    assert_int_equal(rate_after(2000), RATE - 1); /* who asks for it gets it */
+    assert_true(hak_profile_set_rate(0));
+    hak_os_fault_clear();
 }
 
 UNIT_TEST(a_rate_lasts_until_the_option_changes) {
