@@ -177,3 +177,9 @@ ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order); /* moves no line */
+void __tsan_atomic_thread_fence(int order) {
+    (void)order;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
