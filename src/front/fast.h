@@ -130,6 +130,7 @@ HAK_INLINE void *hak_fast_malloc(size_t size) {
 
 /* `index` is the place of the block's entry in the page map. */
 HAK_INLINE void hak_fast_free_kind(uintptr_t base, uintptr_t index, int64_t kind, void *block) {
+    HAK_FETCH(block); /* it is read before it is written: another CPU's would come in two steps */
     hak_tcache_t *tcache = hak_tcache_self(base);
     hak_bin_t *bin = hak_bin_at(tcache, kind);
     if (HAK_HARDEN) {

@@ -5,6 +5,7 @@
 
 #include "base/knobs.h"
 #include "base/probe.h"
+#include "front/hooks.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "profile/chance.h"
@@ -32,7 +33,7 @@ bool hak_profile_set_rate(size_t rate) {
     if (rate != 0) {
         return profile_begin(rate, false);
     }
-    if (hak_sample_rate() != 0) {
+    if (hak_load_relaxed(&hak_profile_rate) != 0) {
         hak_sample_set_rate(0);
         hak_profile_store_pause();
         hak_sample_release();
@@ -62,7 +63,7 @@ static size_t profile_wanted_rate(void) {
 /* A listener without another's rate gets the option's, and samples stop when it goes. */
 static void profile_follow_probe(void) {
     bool is_armed = hak_probe_is_armed();
-    if (HAK_UNLIKELY(is_armed && hak_sample_rate() == 0)) {
+    if (HAK_UNLIKELY(is_armed && hak_load_relaxed(&hak_profile_rate) == 0)) {
         hak_store_relaxed(&hak_profile_is_armed, true);
         (void)hak_profile_set_rate(profile_wanted_rate());
     } else if (HAK_UNLIKELY(!is_armed && hak_load_relaxed(&hak_profile_is_armed))) {
@@ -93,12 +94,13 @@ void hak_profile_follow(hak_tcache_t *tcache) {
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_toggle) != 0) &&
         hak_swap_relaxed(&hak_profile_toggle, 0) != 0) {
-        (void)hak_profile_set_rate(hak_sample_rate() == 0 ? profile_wanted_rate() : 0);
+        (void)hak_profile_set_rate(hak_load_relaxed(&hak_profile_rate) == 0 ? profile_wanted_rate()
+                                                                            : 0);
     }
     profile_follow_probe();
     hak_sample_pace();
-    if (HAK_UNLIKELY(hak_profile_tend != NULL) && hak_sample_rate() != 0) {
-        profile_follow_file(hak_sample_rate());
+    if (HAK_UNLIKELY(hak_profile_tend != NULL) && hak_load_relaxed(&hak_profile_rate) != 0) {
+        profile_follow_file(hak_load_relaxed(&hak_profile_rate));
     }
 }
 

@@ -147,11 +147,8 @@ static int64_t sample_gap(size_t rate) {
 /* Whether a request of so many bytes is sampled. A distance that is of another rate begins anew:
  * what is left of one says nothing of its length. */
 static bool sample_is_due(hak_tcache_t *tcache, size_t bytes, size_t rate) {
-    if (rate == 0) {
-        return false;
-    }
-    if (tcache == NULL) {
-        return sample_gap(rate) <= (int64_t)bytes;
+    if (rate == 0 || tcache == NULL) {
+        return rate != 0 && sample_gap(rate) <= (int64_t)bytes;
     }
     if (tcache->profile_rate != rate) {
         tcache->profile_rate = rate;
@@ -194,7 +191,7 @@ static HAK_UNORDERED const void *sample_companion(const hak_tcache_t *tcache, un
 static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
                                    const hak_request_t *request) {
     hak_profile_event_t event;
-    size_t rate = hak_sample_rate();
+    size_t rate = hak_load_relaxed(&hak_profile_rate);
     if (!sample_is_due(tcache, hak_sc_info[sc].bytes, rate)) {
         return NULL;
     }
@@ -215,7 +212,7 @@ static HAK_COLD void *sample_small(hak_tcache_t *tcache, unsigned sc,
 
 static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size) {
     hak_profile_event_t event;
-    size_t rate = hak_sample_rate();
+    size_t rate = hak_load_relaxed(&hak_profile_rate);
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     size_t bytes = hak_large_usable(block, entry);
     if (!sample_is_due(tcache, bytes, rate)) {
@@ -269,10 +266,6 @@ HAK_AT_START void hak_sample_start(void) {
     };
 }
 
-size_t hak_sample_rate(void) {
-    return hak_load_relaxed(&hak_profile_rate);
-}
-
 void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
     sample_wanted = rate;
@@ -283,7 +276,7 @@ void hak_sample_set_rate(size_t rate) {
 
 void hak_sample_pace(void) {
     uint64_t now = hak_os_now_ns(), due = hak_load_relaxed(&pace_due_ns);
-    size_t rate = hak_sample_rate(), paced = rate;
+    size_t rate = hak_load_relaxed(&hak_profile_rate), paced = rate;
     if (rate < PACE_LEAST || now < due || !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
         return;
     }
@@ -298,7 +291,7 @@ void hak_sample_pace(void) {
     for (; count > most; count /= 2) {
         paced *= 2;
     }
-    if (hak_sample_rate() == rate) {
+    if (hak_load_relaxed(&hak_profile_rate) == rate) {
         hak_store_relaxed(&hak_profile_rate, paced);
     }
     hak_lock_release(HAK_LOCK_PROFILE);

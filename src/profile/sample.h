@@ -13,7 +13,6 @@ void hak_sample_open(void);
 /* Begins (rate != 0) or ends the detour of requests. Each thread draws a new distance if the rate
  * is another. */
 void hak_sample_set_rate(size_t rate);
-size_t hak_sample_rate(void);
 /* An event: doubles the rate where samples come too fast, and halves it again afterwards. */
 void hak_sample_pace(void);
 /* Returns empty slabs of sampled blocks. */

@@ -4,6 +4,7 @@
 #ifndef HAK_TEST_DOUBLE_PROFILE_STATE_H
 #define HAK_TEST_DOUBLE_PROFILE_STATE_H
 
+#include "front/hooks.h"
 #include "os/lock.h"
 #include "profile/profile.h"
 #include "profile/sample.h"
@@ -19,7 +20,7 @@ static inline void hak_profile_look(hak_profile_state_t *state) {
     const hak_profile_store_t *store = &hak_profile_store;
     hak_lock_acquire(HAK_LOCK_PROFILE);
     *state = (hak_profile_state_t){
-        .rate = hak_sample_rate(),
+        .rate = hak_load_relaxed(&hak_profile_rate),
         .taken = store->taken,
         .dropped = store->dropped,
         .sites = store->sites,
