@@ -106,11 +106,11 @@ const hak_compat_figures_t *hak_compat_figures(void) {
     return &control_figures;
 }
 
-static int purge(void) {
+static int purge(bool is_due) {
     if (!is_outside()) {
         return EAGAIN;
     }
-    hak_reclaim_trim(0);
+    is_due ? hak_event_pass_time() : (void)hak_reclaim_trim(0);
     return 0;
 }
 
@@ -143,7 +143,7 @@ static int decay_set(int64_t ms) {
     hak_store_relaxed(&hak_knobs.retain_idle_bytes, ms <= 0 ? bytes : hak_load_relaxed(&before[1]));
     hak_store_relaxed(&control_decay_ms, ms);
     hak_lock_release(HAK_LOCK_COMPAT);
-    return ms == 0 ? purge() : 0;
+    return ms == 0 ? purge(false) : 0;
 }
 
 static int dss_set(const hak_je_row_t *row, const char *text) {
@@ -332,10 +332,8 @@ static int value_change(const control_call_t *call, uint64_t value) {
     case HAK_JE_DECAY:
         return decay_set((int64_t)value);
     case HAK_JE_TEND:
-        hak_event_pass_time();
-        return 0;
     case HAK_JE_PURGE:
-        return purge();
+        return purge(row->kind == HAK_JE_TEND);
     case HAK_JE_DSS:
         return dss_set(row, (const char *)(uintptr_t)value);
     case HAK_JE_RESET:

@@ -29,6 +29,7 @@ static uint64_t sample_log2(void) {
     return log2 != UINT64_MAX ? log2 : hak_conf_theirs.sample_log2;
 }
 
+/* Without the profile's lock, which code that a signal handler interrupted may hold. */
 static bool prof_is_active(void) {
     return hak_load_relaxed(&hak_profile_rate) != 0;
 }

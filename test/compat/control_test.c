@@ -212,6 +212,11 @@ static void misaligned_arguments_are_served(void) {
     memcpy(space + 65, &bytes, sizeof bytes);
     EXPECT_EQ(mallctl("stats.active", space + 99, (size_t *)(void *)(space + 65), NULL, 0), 0);
     EXPECT_EQ(memcmp(space + 33, space + 99, 8), 0);
+    memcpy(space + 33, &length, sizeof length);
+    EXPECT_EQ(mallctlnametomib("stats.active", (size_t *)(void *)(space + 1),
+                               (size_t *)(void *)(space + 33)),
+              0);
+    EXPECT_EQ(memcmp(space + 1, mib, sizeof mib), 0);
 }
 
 static void errno_is_left_alone(void) {

@@ -31,6 +31,14 @@ static void a_receiver_of_text_may_call_everything(void) {
     EXPECT(put_calls > 20 && put_depth == 0);
 }
 
+static void a_message_function_may_print_again(void) {
+    put_calls = 0;
+    malloc_message = put_again;
+    malloc_stats_print(NULL, &put_depth, NULL);
+    malloc_message = NULL;
+    EXPECT(put_calls > 20 && put_depth == 0);
+}
+
 static unsigned lines_of(void (*act)(void)) {
     static char text[4096];
     unsigned lines = 0;
@@ -108,6 +116,7 @@ static void blocks_stay_whole(void) {
 int main(void) {
     RUN(a_mistake_is_one_line_at_most); /* first: the line comes once */
     RUN(a_receiver_of_text_may_call_everything);
+    RUN(a_message_function_may_print_again);
     RUN(numbers_of_no_name_are_enoent);
     RUN(blocks_stay_whole);
     return expect_status();
