@@ -224,16 +224,6 @@ hak_owner_t *hak_owner_lock(hak_owner_t *home) {
 
 /* --- on behalf of others ---------------------------------------------------------------------- */
 
-static hak_slab_t *owner_give_slab(hak_owner_t *from, hak_owner_t *to, unsigned sc,
-                                   uint32_t least) {
-    owner_tend(from, ADOPT_DRAIN_BUDGET);
-    hak_slab_t *slab = from->partial_count[sc] >= least ? hak_slab_take_partial(from, sc) : NULL;
-    if (slab != NULL) {
-        hak_slab_change_owner(slab, to);
-    }
-    return slab;
-}
-
 /* A hint: the count may change at once. A full slab may have blocks once the owner is drained. */
 static bool owner_may_give(const hak_owner_t *owner, unsigned sc, uint32_t least) {
     const uint32_t *count = least == 1 ? owner->slab_count : owner->partial_count;
@@ -242,20 +232,22 @@ static bool owner_may_give(const hak_owner_t *owner, unsigned sc, uint32_t least
 
 static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsigned sc,
                                     uint32_t least) {
-    hak_slab_t *slab = NULL;
-    if (from != owner && hak_lock_try(&from->lock)) {
-        slab = owner_give_slab(from, owner, sc, least);
-        hak_lock_unlock(&from->lock);
+    if (from == owner || !hak_lock_try(&from->lock)) {
+        return NULL;
     }
+    owner_tend(from, ADOPT_DRAIN_BUDGET);
+    hak_slab_t *slab = from->partial_count[sc] >= least ? hak_slab_take_partial(from, sc) : NULL;
     if (slab != NULL) {
+        hak_slab_change_owner(slab, owner);
         hak_single_writer_add(&owner->counters[sc].refill_adopt, 1);
     }
+    hak_lock_unlock(&from->lock);
     return slab;
 }
 
 /* At most once round the ring. A thread that changes its home would leave partial slabs behind,
  * which nobody allocates from until a thread comes back: so owners with users give, too. */
-hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort) {
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_which) {
     hak_slab_t *slab = NULL;
     if (owner->first_entry == HAK_KIND_SAMPLED) { /* SLAB-10 */
         return NULL;
@@ -263,10 +255,11 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort)
     /* pairs CURSOR */
     hak_owner_t *first = owner_after(hak_load_acquire(&hak_owner_adopt_cursor));
     hak_owner_t *from = first;
-    unsigned looks = is_last_resort ? UINT32_MAX : ADOPT_LOOKS;
-    for (unsigned visits = is_last_resort ? looks : ADOPT_VISITS;
+    unsigned looks = from_which == HAK_ADOPT_LAST_RESORT ? UINT32_MAX : ADOPT_LOOKS;
+    for (unsigned visits = looks > ADOPT_LOOKS ? looks : ADOPT_VISITS;
          from != NULL && looks > 0 && visits > 0; looks--) {
-        uint32_t least = is_last_resort || owner_is_idle(from) ? 1 : HAK_SLAB_ADOPT_LEAST;
+        bool is_any = from_which != HAK_ADOPT_SPARE || owner_is_idle(from);
+        uint32_t least = is_any ? 1 : HAK_SLAB_ADOPT_LEAST;
         if (is_alike(from, owner) && owner_may_give(from, sc, least)) {
             slab = owner_adopt_from(from, owner, sc, least);
             visits--;

@@ -61,10 +61,11 @@ bool hak_owner_try_lock(hak_owner_t *owner);
 void hak_owner_unlock(hak_owner_t *owner);
 /* Partial slabs of a class from which on an owner with users gives one away. */
 enum { HAK_SLAB_ADOPT_LEAST = 8 };
-/* Takes one slab of class `sc` with free blocks from an idle owner, or from one with at least
- * HAK_SLAB_ADOPT_LEAST partial slabs; as the last resort from any owner, even its last slab. NULL
- * if none is found. The caller holds `owner`. */
-hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, bool is_last_resort);
+/* From which owners: idle ones, and those with at least HAK_SLAB_ADOPT_LEAST partial slabs; any of
+ * some, even its last slab; any of all, as memory is out. */
+typedef enum hak_adopt { HAK_ADOPT_SPARE, HAK_ADOPT_ANY, HAK_ADOPT_LAST_RESORT } hak_adopt_t;
+/* Takes one slab of class `sc` with free blocks. NULL: none is found. The caller holds `owner`. */
+hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_which);
 /* Drains `budget` owners, so that blocks freed to them become usable while their threads sleep. */
 void hak_owner_tend(unsigned budget);
 /* Drains the remote frees of every owner, and retires empty slabs. */

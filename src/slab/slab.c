@@ -289,9 +289,9 @@ static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
         hak_single_writer_add(&owner->counters[sc].refill_partial, 1);
         return slab;
     }
-    slab = hak_slab_adopt(owner, sc, false);
+    slab = hak_slab_adopt(owner, sc, HAK_ADOPT_SPARE);
     slab = slab != NULL ? slab : slab_create(owner, sc);
-    return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt(owner, sc, true);
+    return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt(owner, sc, HAK_ADOPT_LAST_RESORT);
 }
 
 void hak_slab_receive(hak_owner_t *owner) {
@@ -332,6 +332,12 @@ static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t be
         uint32_t rank = hak_slab_rank(slab);
         best = best == NULL || rank > best_rank ? slab : best;
         best_rank = rank > best_rank ? rank : best_rank;
+    }
+    hak_slab_t *other = best_rank < below ? hak_slab_adopt(owner, sc, HAK_ADOPT_ANY) : NULL;
+    if (other != NULL) { /* else blocks would move for ever between slabs that are to be emptied */
+        slab_full_to_partial(owner, other);
+        best = best == NULL || hak_slab_rank(other) > best_rank ? other : best;
+        best_rank = hak_slab_rank(best);
     }
     const hak_slab_t *current = owner->current[sc];
     bool is_better = current != NULL && current->free_count != 0 && best_rank < below &&

@@ -7,6 +7,8 @@
  * where its library is found by the name of ours (docs/jemalloc.md). */
 #include "compat/names.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -87,11 +89,47 @@ static double processor_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void fill_and_delete(void) {
+static void fill(unsigned part, unsigned parts) {
     for (size_t i = 0; i < key_count; i++) {
-        keys[i].bytes = 20 + i * 2654435761u % 300;
-        keys[i].text = malloc(keys[i].bytes);
-        memset(keys[i].text, (int)i, keys[i].bytes);
+        if (i / 7 * 40503u % 100 * parts / 100 == part) {
+            keys[i].bytes = 20 + i * 2654435761u % 300;
+            keys[i].text = malloc(keys[i].bytes);
+            memset(keys[i].text, (int)i, keys[i].bytes);
+        }
+    }
+}
+
+/* A heap of its own, where there is a second processor. */
+static void run_on(size_t processor) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+static volatile bool has_filled, may_end;
+
+static void *fill_half_and_stay(void *unused) {
+    run_on(1);
+    fill(0, 2);
+    EXPECT_EQ(mallctl("thread.tcache.flush", NULL, NULL, NULL, 0), 0);
+    has_filled = true;
+    while (!may_end) {
+        usleep(1000);
+    }
+    return unused;
+}
+
+static bool has_two_heaps;
+static pthread_t filler;
+
+static void fill_and_delete(void) {
+    fill(has_two_heaps, has_two_heaps + 1u);
+    if (has_two_heaps) {
+        EXPECT_EQ(pthread_create(&filler, NULL, fill_half_and_stay, NULL), 0);
+        while (!has_filled) {
+            usleep(1000);
+        }
     }
     for (size_t i = 0; i < key_count; i++) {
         if (i * 2654435761u / 1024 % 10 != 0) {
@@ -135,6 +173,15 @@ static void moves_empty_slabs(void) {
     }
 }
 
+/* One thread empties slabs of both, and takes slabs of the other's. */
+static void moves_empty_slabs_of_two_heaps(void) {
+    has_two_heaps = true;
+    run_on(0);
+    moves_empty_slabs();
+    may_end = true;
+    EXPECT_EQ(pthread_join(filler, NULL), 0);
+}
+
 int main(int argc, char **argv) {
     key_count = expect_arg(argc, argv, 1, KEYS);
     keys = mmap(NULL, key_count * sizeof *keys, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -142,6 +189,8 @@ int main(int argc, char **argv) {
     if (keys == MAP_FAILED) {
         return 2;
     }
+    RUN(moves_empty_slabs_of_two_heaps);
+    has_two_heaps = false;
     RUN(moves_empty_slabs);
     return expect_status();
 }

@@ -138,19 +138,19 @@ MUTATIONS = [
          "    hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);\n")]),
     # --- changes of owner ---
     Mutation("adopt_without_lock", "adopt", [RACE], [
-        (OWNER, "if (from != owner && hak_lock_try(&from->lock)) {", "if (from != owner) {"),
-        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
-         "        slab = owner_give_slab(from, owner, sc, least);")]),
+        (OWNER, "if (from == owner || !hak_lock_try(&from->lock)) {", "if (from == owner) {"),
+        (OWNER, "    hak_lock_unlock(&from->lock);\n    return slab;", "    return slab;")]),
     Mutation("adopt_any_without_lock", "adopt_any", [RACE, "fatal: hakmem broke its own invariant"], [
-        (OWNER, "            slab = owner_adopt_from(from, owner, sc, least);\n",
-         "            slab = from != owner ? owner_give_slab(from, owner, sc, least) : NULL;\n")]),
+        (OWNER, "if (from == owner || !hak_lock_try(&from->lock)) {", "if (from == owner) {"),
+        (OWNER, "    hak_lock_unlock(&from->lock);\n    return slab;", "    return slab;")]),
     Mutation("part_without_lock", "exit", [RACE], [
         (OWNER, "    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
          "        hak_owner_unlock(owner);\n    }\n",
          "    if (owner_remove_user(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
-        (OWNER, "        slab = owner_give_slab(from, owner, sc, least);\n        hak_lock_unlock(&from->lock);",
-         "        hak_lock_unlock(&from->lock);\n        slab = owner_give_slab(from, owner, sc, least);")]),
+        (OWNER, "    owner_tend(from, ADOPT_DRAIN_BUDGET);\n",
+         "    hak_lock_unlock(&from->lock);\n    owner_tend(from, ADOPT_DRAIN_BUDGET);\n"),
+        (OWNER, "    hak_lock_unlock(&from->lock);\n    return slab;", "    return slab;")]),
     # RF-6
     Mutation("entry_read_before_lock", "flush", [RACE, "fatal: hakmem broke its own invariant"], [
         (FLUSH, "    hak_owner_t *held = hak_owner_try_lock(tcache->home) ? tcache->home : NULL;\n",

@@ -273,7 +273,7 @@ void world_refill(unsigned owner) {
 void world_adopt(unsigned owner) {
     hak_owner_t *home = world_home[owner];
     if (hak_lock_try(&home->lock)) {
-        hak_slab_t *slab = hak_slab_adopt(home, WORLD_SC, true);
+        hak_slab_t *slab = hak_slab_adopt(home, WORLD_SC, HAK_ADOPT_LAST_RESORT);
         if (slab != NULL) {
             slab_full_to_partial(home, slab);
         }

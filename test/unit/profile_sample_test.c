@@ -133,7 +133,7 @@ SAMPLE_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
     assert_true(hak_profile_set_rate(0));
     hak_owner_t *home = self()->home;
     assert_true(hak_owner_try_lock(home));
-    hak_slab_t *adopted = hak_slab_adopt(home, SC, true);
+    hak_slab_t *adopted = hak_slab_adopt(home, SC, HAK_ADOPT_LAST_RESORT);
     assert_true(adopted == NULL || hak_load_relaxed(&adopted->owner) != &hak_sample_owner);
     hak_owner_unlock(home);
     hak_owner_collect();
@@ -145,7 +145,7 @@ SAMPLE_TEST(slabs_of_sampled_blocks_stay_with_their_owner) {
     }
     assert_int_equal(live(), 0);
     assert_true(hak_owner_try_lock(&hak_sample_owner));
-    assert_null(hak_slab_adopt(&hak_sample_owner, SC, true));
+    assert_null(hak_slab_adopt(&hak_sample_owner, SC, HAK_ADOPT_LAST_RESORT));
     hak_owner_unlock(&hak_sample_owner);
     hak_sample_release();
     assert_int_equal(hak_sample_owner.slab_count[SC], 0);

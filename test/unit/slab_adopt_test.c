@@ -5,7 +5,7 @@
 
 OWNER_TEST(owner_with_users_keeps_its_slabs) {
     unit_refill(a, SC_64, &held);
-    assert_null(hak_slab_adopt(b, SC_64, false));
+    assert_null(hak_slab_adopt(b, SC_64, HAK_ADOPT_SPARE));
     unit_give_all(a, &held);
 }
 
@@ -58,9 +58,9 @@ OWNER_TEST(adopt_drains_full_slabs_others_freed_into) {
     unit_take(a, SC_1024, &held, capacity);
     clear_counters();
     part_from(&a);
-    assert_null(hak_slab_adopt(b, SC_1024, false)); /* it is full */
+    assert_null(hak_slab_adopt(b, SC_1024, HAK_ADOPT_SPARE)); /* it is full */
     unit_push(held.block, 3);
-    hak_slab_t *slab = hak_slab_adopt(b, SC_1024, false);
+    hak_slab_t *slab = hak_slab_adopt(b, SC_1024, HAK_ADOPT_SPARE);
     assert_ptr_equal(slab, hak_slab_of(held.block[0]));
     assert_int_equal(slab->free_count, 3);
     assert_ptr_equal(slab->owner, b);
@@ -94,7 +94,7 @@ OWNER_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs) {
         unit_give(a, held.block[i * capacity]);
     }
     assert_int_equal(a->partial_count[SC_1024], HAK_SLAB_ADOPT_LEAST - 1);
-    assert_null(hak_slab_adopt(b, SC_1024, false)); /* these it keeps */
+    assert_null(hak_slab_adopt(b, SC_1024, HAK_ADOPT_SPARE)); /* these it keeps */
     unit_give(a, held.block[(HAK_SLAB_ADOPT_LEAST - 1) * capacity]);
     clear_counters();
     hak_blocks_t blocks = unit_blocks(b, SC_1024, 1);
@@ -115,9 +115,9 @@ OWNER_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs) {
 OWNER_TEST(adopt_any_takes_from_owners_with_users) {
     unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
-    assert_null(hak_slab_adopt(b, SC_64, true)); /* it is current */
+    assert_null(hak_slab_adopt(b, SC_64, HAK_ADOPT_LAST_RESORT)); /* it is current */
     hak_slab_release_current(a);
-    assert_ptr_equal(hak_slab_adopt(b, SC_64, true), slab);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64, HAK_ADOPT_LAST_RESORT), slab);
     assert_ptr_equal(slab->owner, b);
     slab->state = HAK_SLAB_FULL; /* as its adopter would, were it not current */
     unit_give_all(b, &held);
@@ -130,7 +130,7 @@ OWNER_TEST(child_of_a_fork_has_the_slabs_of_all) {
     hak_owner_after_fork(b);
     assert_int_equal(a->users, 0);
     assert_int_equal(b->users, 1);
-    assert_ptr_equal(hak_slab_adopt(b, SC_64, false), slab);
+    assert_ptr_equal(hak_slab_adopt(b, SC_64, HAK_ADOPT_SPARE), slab);
     assert_int_equal(slab->free_count, 3); /* queued anew, then drained */
     slab->state = HAK_SLAB_FULL;
     for (unsigned i = 3; i < count; i++) {
