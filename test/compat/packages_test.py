@@ -95,6 +95,17 @@ def test_names_of_jemalloc_are_all_there(_):
     expect_names("jemalloc", OF_JEMALLOC, LIBRARY)
 
 
+def test_names_of_the_symbols_file_are_all_exported(_):
+    """Debian's, by which packages depend on jemalloc; it has two hooks of jemalloc's own tests."""
+    lists = list(Path("/var/lib/dpkg/info").glob("libjemalloc2*.symbols"))
+    if not lists:
+        raise SkipTest("libjemalloc2 is not installed")
+    wanted = set(re.findall(r"^ (\w+)@", lists[0].read_text(encoding="utf-8"), re.MULTILINE))
+    missing = wanted - Elf.open(LIBRARY).names(re.compile(rb"\w+"))[1]
+    assert len(wanted) > 30 and missing <= {"je_test_hooks_arena_new_hook", "je_test_hooks_libc_hook"}, missing
+    print(f"{len(wanted - missing)} of {len(wanted)} names are exported")
+
+
 def test_names_of_tcmalloc_are_all_there(_):
     if not TCMALLOC:
         raise SkipTest("no library of tcmalloc's names was built")
