@@ -112,6 +112,25 @@ OWNER_TEST(refill_adopts_from_an_owner_with_users_and_many_partial_slabs) {
     }
 }
 
+/* Else what it moves would be moved for ever. */
+OWNER_TEST(packed_block_comes_from_another_owner_rather_than_from_a_slab_to_be_emptied) {
+    static unit_blocks_t theirs;
+    uint32_t capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(a, SC_1024, &theirs, capacity + 1); /* a full slab, and the current one */
+    unit_take(b, SC_1024, &held, capacity + 1);
+    hak_slab_t *fuller = hak_slab_of(theirs.block[0]);
+    unit_give(a, theirs.block[0]);
+    for (uint32_t i = 1; i < capacity; i++) {
+        unit_give(b, held.block[i]);
+    }
+    hak_blocks_t blocks = hak_slab_take_packed(b, SC_1024, 8u << 16); /* half full */
+    assert_int_equal(blocks.count, 1);
+    assert_ptr_equal(blocks.head, theirs.block[0]);
+    assert_ptr_equal(fuller->owner, b);
+    unit_give_rest(&theirs);
+    unit_give_rest(&held);
+}
+
 OWNER_TEST(adopt_any_takes_from_owners_with_users) {
     unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
