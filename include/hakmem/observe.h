@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reports of the process's own heap, by the observer's library: link with -lhakmem-observe (CMake:
- * hakmem::observe), statically with libhakmem-observe.a. It reads the process as hakmem-observe
+ * hakmem::observe). Static programs, and shared libraries that a program needs, take
+ * libhakmem-observe.a (hakmem::observe_static): the shared one names no C library, which the
+ * dynamic linker may then prepare too late. It reads the process as hakmem-observe
  * reads another: no lock of the heap is taken, nothing is allocated from it, and no thread is
  * stopped; while other threads work the figures are estimates. The process needs /proc, and a
  * descriptor for a moment.
