@@ -10,15 +10,13 @@
 void hak_sample_start(void);
 /* Makes the owner of sampled blocks, if there is none. */
 void hak_sample_open(void);
-/* Begins (rate != 0) or ends the detour of requests. Each thread draws a new distance if the rate
- * is another. */
+/* Begins or ends (0) the detour of requests. Threads draw a new distance if the rate is another. */
 void hak_sample_set_rate(size_t rate);
 /* An event: doubles the rate where samples come too fast, and halves it again afterwards. */
 void hak_sample_pace(void);
 /* Returns empty slabs of sampled blocks. */
 void hak_sample_release(void);
-/* In the child: no sample waits for an owner that the fork waited for in vain, and the thread draws
- * a new distance. */
+/* In the child: draws a new distance; waits for no owner that the fork waited for in vain. */
 void hak_sample_after_fork(void);
 /* Waits for the owner. Counted in the core for tests only. */
 extern uint64_t hak_sample_naps; /* [atomic] */
