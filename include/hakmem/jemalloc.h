@@ -4,7 +4,8 @@
  * linked against libjemalloc finds them here, and its figures, settings and defragmentation work.
  * Blocks of these functions and of malloc's family are the same: each frees those of the other.
  * docs/jemalloc.md says what each name of mallctl does here. Any thread may call any function at
- * any time; in a signal handler only mallctl and its two kin, to read. */
+ * any time; in a signal handler only mallctl and its two kin, to read, and what docs/jemalloc.md
+ * names. */
 #ifndef HAKMEM_JEMALLOC_H
 #define HAKMEM_JEMALLOC_H
 

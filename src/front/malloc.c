@@ -52,16 +52,16 @@ static HAK_COLD void check_refused(void *block) {
 
 /* While the heap profiler samples, every request comes here: a block of the bin, as on the hit
  * path, whose bytes are counted. NULL: a sample is due, the thread's distance is of another rate,
- * or the bin has no block to hand out. While nothing samples no distance is of the rate. */
+ * or the bin has no block to hand out. While nothing samples no thread has a distance of rate 0. */
 HAK_INLINE void *take_counted(unsigned sc, size_t rate) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    int64_t left = tcache->profile_left - (int64_t)hak_sc_info[sc].bytes;
+    int64_t bytes = hak_sc_info[sc].bytes;
     void *block = NULL;
-    if (HAK_LIKELY(left > 0 && tcache->profile_rate == rate)) {
+    if (HAK_LIKELY(tcache->profile_left > bytes && tcache->profile_rate == rate)) {
         block = hak_fast_pop_class(tcache, sc);
     }
     if (HAK_LIKELY(block != NULL)) {
-        tcache->profile_left = left;
+        tcache->profile_left -= bytes;
     }
     return block;
 }

@@ -26,8 +26,13 @@ HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
  * rate that drew its distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
 enum { PACE_LEAST = 256 << 10 };
 static const uint64_t PACE_NS = 200 * 1000 * 1000, PACE_SAMPLE_NS = 500 * 1000;
-HAK_LARGE_STATE(4) static size_t sample_wanted;             /* [lock PROFILE] the rate asked for */
-HAK_LARGE_STATE(4) static uint64_t pace_due_ns, pace_taken; /* [atomic] */
+HAK_LARGE_STATE(4) static size_t sample_wanted;            /* [lock PROFILE] the rate asked for */
+HAK_LARGE_STATE(4) static uint64_t pace_due_ns, pace_seen; /* [atomic] */
+
+static uint64_t pace_samples(void) {
+    const hak_profile_store_t *store = &hak_profile_store;
+    return hak_load_relaxed(&store->taken) + hak_load_relaxed(&store->dropped);
+}
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
@@ -68,10 +73,12 @@ void hak_sample_after_fork(void) {
     if (hak_load_relaxed(&hak_sample_owner.lock.has_refused_fork)) {
         hak_store_relaxed(&hak_sample_is_stuck, true);
     }
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache)) {
+    hak_tcache_t *self = hak_tcache_self(hak_pagemap_base());
+    hak_tcache_t *tcache = hak_tcache_is_empty(self) ? NULL : self;
+    for (; tcache != NULL; tcache = hak_tcache_behind(tcache, self)) {
         tcache->profile_rate = 0; /* draws a distance of its own, not its parent's */
     }
+    hak_store_relaxed(&hak_profile_rate, sample_wanted);
 }
 
 /* The owner is held. */
@@ -168,6 +175,7 @@ static uint32_t sample_thread_id(const hak_tcache_t *tcache) {
 }
 
 static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache) {
+    hak_sample_pace();
     event->depth = hak_stack_walk(event->stack, HAK_PROFILE_FRAMES);
     event->thread_id = sample_thread_id(tcache);
     event->label = tcache != NULL ? tcache->profile_label : NULL;
@@ -269,6 +277,8 @@ HAK_AT_START void hak_sample_start(void) {
 void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
     sample_wanted = rate;
+    hak_store_relaxed(&pace_due_ns, hak_os_now_ns() + PACE_NS);
+    hak_store_relaxed(&pace_seen, pace_samples());
     hak_store_relaxed(&hak_profile_rate, rate);
     hak_sc_detour(rate != 0);
     hak_lock_release(HAK_LOCK_PROFILE);
@@ -277,13 +287,13 @@ void hak_sample_set_rate(size_t rate) {
 void hak_sample_pace(void) {
     uint64_t now = hak_os_now_ns(), due = hak_load_relaxed(&pace_due_ns);
     size_t rate = hak_load_relaxed(&hak_profile_rate), paced = rate;
-    if (rate < PACE_LEAST || now < due || !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
+    if (rate < PACE_LEAST || now < due || !hak_lock_holds_none() ||
+        !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
         return;
     }
-    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS;
-    uint64_t taken = hak_load_relaxed(&hak_profile_store.taken);
-    uint64_t before = hak_swap_relaxed(&pace_taken, taken);
-    uint64_t count = taken < before ? taken : taken - before; /* there was a reset */
+    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS, seen = pace_samples();
+    uint64_t before = hak_swap_relaxed(&pace_seen, seen);
+    uint64_t count = seen < before ? seen : seen - before; /* there was a reset */
     hak_lock_acquire(HAK_LOCK_PROFILE);
     if (count < most / 4 && rate > sample_wanted) {
         paced = rate / 2;

@@ -124,6 +124,8 @@ static void every_name_answers_in_any_instruction(void) {
 int main(void) {
     expect_watchdog();
     next_epoch();
+    (void)mallctl("prof.active", NULL, NULL, &on, sizeof on); /* loads the observer, once */
+    (void)mallctl("prof.active", NULL, NULL, &off, sizeof off);
     size_t before = read_size("stats.allocated");
     RUN(every_name_answers_in_any_instruction);
     EXPECT_EQ(mallctl("thread.tcache.flush", NULL, NULL, NULL, 0), 0);

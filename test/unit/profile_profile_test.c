@@ -85,6 +85,52 @@ UNIT_TEST(a_rate_gives_way_to_too_many_samples_and_comes_back) {
     hak_os_fault_clear();
 }
 
+static void pass_window(void) {
+    hak_os_fault_advance_clock(200 * 1000 * 1000);
+}
+
+/* No event there: small blocks come of their bins, and samples alone look. */
+UNIT_TEST(a_rate_gives_way_in_a_program_that_hits_its_bins) {
+    enum { RATE = 256 << 10, WINDOWS = 4, PAIRS = 40000 }; /* 1,230 samples in each */
+    (void)self();
+    hak_os_fault_stop_clock();
+    assert_true(hak_profile_set_rate(RATE));
+    for (unsigned i = 0; i < WINDOWS * PAIRS; i++) {
+        void *block = unit_malloc(8000);
+        hak_free(block);
+        if (i % PAIRS == PAIRS - 1) {
+            pass_window();
+        }
+    }
+    assert_in_range(look().rate, 2 * RATE, 8 * RATE);
+    assert_true(hak_profile_set_rate(0));
+    hak_os_fault_clear();
+}
+
+/* What was sampled at another rate says nothing of this one, and nobody waits for the lock in code
+ * that a handler interrupted. */
+UNIT_TEST(a_pace_begins_with_its_rate) {
+    enum { RATE = 256 << 10 };
+    (void)self();
+    hak_os_fault_stop_clock();
+    assert_true(hak_profile_set_rate(RATE));
+    pass_window();
+    assert_true(hak_profile_set_rate(4096));
+    take_samples(3000);
+    assert_true(hak_profile_set_rate(RATE));
+    pass_window();
+    hak_profile_follow(NULL);
+    assert_int_equal(look().rate, RATE);
+    take_samples(3000);
+    pass_window();
+    hak_lock_acquire(HAK_LOCK_PROFILE);
+    hak_sample_pace();
+    hak_lock_release(HAK_LOCK_PROFILE);
+    assert_int_equal(look().rate, RATE);
+    assert_true(hak_profile_set_rate(0));
+    hak_os_fault_clear();
+}
+
 UNIT_TEST(a_rate_lasts_until_the_option_changes) {
     assert_true(hak_profile_set_rate(4096)); /* as by POST */
     hak_profile_follow(NULL);
