@@ -116,20 +116,23 @@ static bool file_open(obs_reader_t *reader, core_file_t *file) {
                     file->path);
 }
 
-static const core_mapped_t *mapped_at(const core_t *core, uint64_t at) {
-    for (size_t low = 0, high = core->mapped_count; low < high;) {
+/* The first that ends above the address. */
+static size_t mapped_above(const core_t *core, uint64_t at) {
+    size_t low = 0, high = core->mapped_count;
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const core_mapped_t *mapped = &core->mapped[middle];
-        if (at >= mapped->start && at < mapped->end) {
-            return mapped;
-        }
-        if (at < mapped->start) {
+        if (core->mapped[middle].end > at) {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    return NULL;
+    return low;
+}
+
+static const core_mapped_t *mapped_at(const core_t *core, uint64_t at) {
+    size_t i = mapped_above(core, at);
+    return i < core->mapped_count && core->mapped[i].start <= at ? &core->mapped[i] : NULL;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -383,6 +386,43 @@ static bool segment_add(obs_reader_t *reader, const Elf64_Phdr *segment) {
     return obs_add_mapping(reader, &mapping);
 }
 
+/* A debugger's core file has no segment for what it leaves to the mapped files, which is code and
+ * constants. */
+static bool left_out_add(obs_reader_t *reader, uint64_t from, uint64_t to) {
+    core_t *core = reader->own;
+    for (size_t i = mapped_above(core, from); i < core->mapped_count; i++) {
+        uint64_t start = hak_most(from, core->mapped[i].start);
+        uint64_t end = hak_least(to, core->mapped[i].end);
+        const Elf64_Phdr none = {.p_vaddr = start, .p_memsz = end - start, .p_flags = PF_R | PF_X};
+        if (start >= to) {
+            break;
+        }
+        if (!segment_add(reader, &none)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool segments_add(obs_reader_t *reader, const Elf64_Phdr *all, size_t count) {
+    core_t *core = reader->own;
+    uint64_t end = 0;
+    core->segment = calloc(2 * count + core->mapped_count + 1, sizeof *core->segment);
+    if (core->segment == NULL) {
+        return obs_fail(reader, "no memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].p_type != PT_LOAD) {
+            continue;
+        }
+        if (!left_out_add(reader, end, all[i].p_vaddr) || !segment_add(reader, &all[i])) {
+            return false;
+        }
+        end = hak_most(end, all[i].p_vaddr + all[i].p_memsz);
+    }
+    return left_out_add(reader, end, UINT64_MAX);
+}
+
 /* Resident bytes of each mapping: what the file has of it. */
 static void residents_set(obs_reader_t *reader) {
     for (size_t i = 0; i < reader->mapping_count; i++) {
@@ -397,8 +437,7 @@ static void residents_set(obs_reader_t *reader) {
 static bool segments_read(obs_reader_t *reader, const Elf64_Ehdr *head, size_t count) {
     core_t *core = reader->own;
     Elf64_Phdr *all = calloc(count, sizeof *all);
-    core->segment = calloc(count, sizeof *core->segment);
-    bool is_good = all != NULL && core->segment != NULL;
+    bool is_good = all != NULL;
     if (!is_good) {
         obs_fail(reader, "no memory");
     } else if (!read_at(core->descriptor, head->e_phoff, all, count * sizeof *all)) {
@@ -409,9 +448,7 @@ static bool segments_read(obs_reader_t *reader, const Elf64_Ehdr *head, size_t c
             notes_read(reader, &all[i]);
         }
     }
-    for (size_t i = 0; is_good && i < count; i++) {
-        is_good = all[i].p_type != PT_LOAD || segment_add(reader, &all[i]);
-    }
+    is_good = is_good && segments_add(reader, all, count);
     free(all);
     return is_good;
 }

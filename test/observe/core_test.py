@@ -54,6 +54,17 @@ def check_dense(observer, stopped, core, folder):
     dense.unlink()
 
 
+def check_debugger(observer, core):
+    """As gdb's gcore writes it: what it leaves to the mapped files has no segment at all."""
+    def change(segments, _append):
+        segments[:] = [one for one in segments if one[0] != 1 or one[5]]
+    same, path = core_file.changed(core, "same", lambda *_: None), core_file.changed(core, "debugger", change)
+    found = list(differences(all_of(observer, same), all_of(observer, path)))
+    assert not found, found
+    same.unlink()
+    path.unlink()
+
+
 def main():
     observer, *programs = sys.argv[1:]
     require_reading()
@@ -66,6 +77,7 @@ def main():
                     zero_bytes = core_file.write(process.pid, own)
                 check_same(stopped, all_of(observer, own), zero_bytes)
                 check_dense(observer, stopped, own, folder)
+                check_debugger(observer, own)
                 status, text, error = observe(observer, "explain", own)
                 assert status == 0 and error == "" and "process" in text.splitlines()[0]
                 kernel = [path for path in Path(folder).iterdir() if path.name.startswith("core")]
