@@ -57,6 +57,11 @@ def test_file_that_is_left_is_looked_at_like_a_process(view, left, words):
     assert "The library counts" not in done.stdout  # nothing but the samples is left
 
 
+def test_pinned_memory_of_a_killed_program_is_not_none_but_unknown(view, left):
+    assert "not known of a program that was killed" in view("profile", "--pinned", left).stdout
+    assert "Pinned" not in view("profile", left).stdout
+
+
 @pytest.mark.parametrize("verb", ["explain", "stats", "map"])
 def test_file_that_is_left_has_samples_alone(refuses, left, verb):
     assert f"has samples alone: `./hakmem profile {left}` shows them" in refuses(verb, left)

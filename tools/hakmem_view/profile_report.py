@@ -236,6 +236,8 @@ def nothing(named: Named, mode: str) -> str:
     found = named.profile
     if found.sites and not named.sites:
         return "No site matches --focus and --ignore."
+    if mode == "pinned" and found.exact_bytes is None:
+        return "What its blocks keep resident is not known of a program that was killed: there are its samples alone."
     if found.sites:
         return NONE_HAS.get(mode, "No site has any.")
     if found.is_on:
@@ -282,6 +284,8 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
     found, kind = named.profile, MODES[mode]
     by = "stack" if mode == "lifetimes" else by
     rows, columns = _rows(named, mode, before), _columns(mode, by)
+    if found.exact_bytes is None:  # of a program that was killed
+        columns = [column for column in columns if column is not PINNED]
     if kind.has_rate:
         is_same = before is not None and before.pid == found.pid and found.is_whole  # of another run times mean nothing
         columns.insert(3, rate_column(_add_rates(rows, found, since or (before if is_same else None))))
