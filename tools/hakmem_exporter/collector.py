@@ -5,6 +5,7 @@ what the exporter itself did.
 Costs are bounded: so many processes, so long for each, two at a time, and one collection for all who ask within a moment."""
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from hakmem_view.errors import Closed, ViewError
 from . import labels
 
 AT_ONCE = 2  # observers
-CLASSES = "hakmem_class_"  # 20 series for each of up to 60 classes: `hakmem stats` has them
+CLASSES = re.compile(r"^(# \w+ )?hakmem_class_.*\n", re.M)  # 20 series for each of up to 60 classes: `hakmem stats` has them
 MOST_SERIES = 150  # a process
 CAUSE = ("hakmem_resident_cause_bytes", "resident memory by cause: the causes of a process sum to its resident memory")
 
@@ -48,7 +49,7 @@ class Found:
 
 
 def in_base_units(families: Iterator[Metric]) -> Iterator[Metric]:
-    """Times in seconds, as Prometheus asks; without what is of classes."""
+    """Times in seconds, as Prometheus asks."""
     for one in families:
         if one.name.endswith("_ms"):
             name = f"{one.name[:-3]}_seconds"
@@ -56,7 +57,7 @@ def in_base_units(families: Iterator[Metric]) -> Iterator[Metric]:
             for sample in one.samples:
                 seconds.add_sample(name, sample.labels, sample.value / 1000)
             yield seconds
-        elif not one.name.startswith(CLASSES):
+        else:
             yield one
 
 
@@ -64,7 +65,7 @@ def read(pid: int, limits: Limits) -> Found:
     found, where = Found(pid, labels.of(pid)), observer.Observed(str(pid), pid)
     try:
         text = where.read("stats", "--metrics", seconds=limits.seconds).decode("utf-8", "replace")
-        found.statistics = list(in_base_units(text_string_to_metric_families(text)))
+        found.statistics = list(in_base_units(text_string_to_metric_families(CLASSES.sub("", text))))
         if (where.rss() or 0) <= limits.explain_bytes:
             document = where.document("explain", seconds=limits.seconds)
             found.causes = {str(cause["name"]): int(cause["bytes"]) for cause in document["causes"]}
