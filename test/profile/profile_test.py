@@ -13,47 +13,8 @@ import struct
 import subprocess
 import sys
 
-from document import GUARDLESS, LIBRARY, Program, SkipTest, heap_v2, pprof, profile, run_tests
-
-def symbols(path):
-    """(start, end, name) of functions, ascending."""
-    text = subprocess.run(["nm", "-S", "--defined-only", path], stdout=subprocess.PIPE, text=True, check=True).stdout
-    rows = [line.split() for line in text.splitlines()]
-    return sorted((int(row[0], 16), int(row[0], 16) + int(row[1], 16), row[3]) for row in rows
-                  if len(row) == 4 and row[2] in "tT")
-
-
-def names_of(document, program):
-    """The functions of the program in each site's stack."""
-    table = symbols(program)
-    module = next(m for m in document["mappings"] if m["path"] == os.path.realpath(program))
-    bias = int(module["start"], 16) - int(module["offset"], 16)
-
-    def name(address):
-        place = int(address, 16) - 1 - bias
-        return next((found for start, end, found in table if start <= place < end), None)
-    return [[found for found in map(name, site["stack"]) if found] for site in document["sites"]]
-
-
-def by_function(document, program, function):
-    """Sums of the sites with the function in their stack."""
-    total = {"inuse": 0, "objects": 0, "alloc": 0, "peak": 0, "requested": 0, "pinned": 0, "variance": 0, "raw": 0}
-    for site, names in zip(document["sites"], names_of(document, program)):
-        if function in names:
-            total["inuse"] += site["inuse"]["bytes"]
-            total["objects"] += site["inuse"]["objects"]
-            total["raw"] += site["inuse"]["raw_bytes"]
-            total["alloc"] += site["alloc"]["bytes"]
-            total["peak"] += site["peak"]["bytes"]
-            total["requested"] += site["requested_bytes"]
-            total["pinned"] += site["pinned_bytes"]
-            total["variance"] += site["variance"]
-    return total
-
-
-def near(found, expected, sigma):
-    """Six: what is sampled is chosen anew in each process, and four are exceeded once in 16 000 figures."""
-    assert abs(found - expected) <= 6 * sigma + 1, (found, expected, sigma)
+from document import (GUARDLESS, LIBRARY, Program, SkipTest, by_function, heap_v2, names_of, near, pprof, profile,
+                      run_tests)
 
 
 def test_estimates_agree_with_the_load_and_the_heap(_folder):
