@@ -142,7 +142,7 @@ def test_labels_are_places_of_the_program_or_numbers_of_types():
     ("main::{{closure}}",) * 2 + (False,), ("libx.so+0x123",) * 2 + (False,),
     ("malloc@plt",) * 2 + (True,),
     ("ztrymalloc_usable_internal.constprop.0", "ztrymalloc_usable_internal", True),
-    ("_PyMem_RawMalloc",) * 2 + (True,), ("alloc_cache(int)", "alloc_cache", False),
+    ("_PyMem_RawMalloc",) * 2 + (True,), ("Perl_safesysmalloc",) * 2 + (True,), ("alloc_cache(int)", "alloc_cache", False),
     ("Shop.open.<locals>.inner.<locals>.<genexpr>",) * 2 + (False,), ("<lambda>",) * 2 + (False,)])
 def test_names_are_short_and_allocators_are_passed_over(name, called, passes_on):
     assert short(name) == called and is_plumbing(name) == passes_on

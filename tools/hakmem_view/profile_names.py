@@ -13,12 +13,12 @@ from .process import plain, thread_names
 from .profile_model import Profile, Site
 from .symbols import Frame
 
-ALLOCATES = re.compile(  # what only passes a wish for memory on, in C, C++, Rust, Python and GLib
+ALLOCATES = re.compile(  # what only passes a wish for memory on, in C, C++, Rust, Python, Perl and GLib
     r"(?:hak_|_?_?libc_)?(?:malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign|valloc|pvalloc)"
     r"|x(?:malloc|calloc|realloc|strdup|strndup)|_?_?(?:strdup|strndup|asprintf|vasprintf)|_Zn[wa]\w+|hak_alloc_at"
     r"|__alloc_token_\w+|(?:z|ztry|je_|mi_)(?:malloc|calloc|realloc)(?:_usable)?\w*"
     r"|g_(?:malloc|realloc|try_malloc|slice_alloc)\w*|_?Py(?:Mem|Object)_(?:Raw|Debug)*(?:Malloc|Calloc|Realloc)\w*"
-    r"|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
+    r"|Perl_safesys(?:malloc|calloc|realloc)|__rust_\w+|__rdl_\w+|__rg_\w+|.*\boperator new(?:\[\])?")
 LIBRARIES = ("std::", "__gnu_cxx::", "boost::container::", "alloc::", "core::", "hashbrown::", "__rustc", "<alloc::", "<core::",
              "<std::", "<hashbrown::")
 RUST_LIBRARY = re.compile(r"<(?:[^:<>]*|[&*]?(?:dyn |mut )?(?:alloc|core|std|hashbrown)::.*) as (?:alloc|core|std)::")  # a type that is nobody's
