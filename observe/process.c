@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -388,7 +389,7 @@ static bool process_begin(obs_reader_t *reader, uint32_t pid, const char *path, 
     }
     reader->own = process;
     reader->pid = pid;
-    reader->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    reader->page_bytes = getauxval(AT_PAGESZ); /* Debian takes sysconf for a need of glibc 2.34 */
     process->memory = process->written = -1;
     process->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     process->is_self = path == SELF;
