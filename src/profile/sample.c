@@ -26,12 +26,12 @@ HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
  * rate that drew its distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
 enum { PACE_LEAST = 256 << 10 };
 static const uint64_t PACE_NS = 200 * 1000 * 1000, PACE_SAMPLE_NS = 500 * 1000;
-HAK_LARGE_STATE(4) static size_t sample_wanted;            /* [lock PROFILE] the rate asked for */
-HAK_LARGE_STATE(4) static uint64_t pace_due_ns, pace_seen; /* [atomic] */
+HAK_LARGE_STATE(4) static size_t sample_wanted; /* [lock PROFILE] the rate asked for */
+HAK_LARGE_STATE(4) static uint64_t pace_due_ns; /* [atomic] */
+HAK_LARGE_STATE(4) static uint64_t pace_seen;   /* [lock PROFILE] */
 
-static uint64_t pace_samples(void) {
-    const hak_profile_store_t *store = &hak_profile_store;
-    return hak_load_relaxed(&store->taken) + hak_load_relaxed(&store->dropped);
+static uint64_t pace_samples(void) { /* the lock is held */
+    return hak_profile_store.taken + hak_profile_store.dropped;
 }
 
 /* --- the owner -------------------------------------------------------------------------------- */
@@ -278,7 +278,7 @@ void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
     sample_wanted = rate;
     hak_store_relaxed(&pace_due_ns, hak_os_now_ns() + PACE_NS);
-    hak_store_relaxed(&pace_seen, pace_samples());
+    pace_seen = pace_samples();
     hak_store_relaxed(&hak_profile_rate, rate);
     hak_sc_detour(rate != 0);
     hak_lock_release(HAK_LOCK_PROFILE);
@@ -291,10 +291,10 @@ void hak_sample_pace(void) {
         !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
         return;
     }
-    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS, seen = pace_samples();
-    uint64_t before = hak_swap_relaxed(&pace_seen, seen);
-    uint64_t count = seen < before ? seen : seen - before; /* there was a reset */
+    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS;
     hak_lock_acquire(HAK_LOCK_PROFILE);
+    uint64_t seen = pace_samples(), count = seen < pace_seen ? seen : seen - pace_seen;
+    pace_seen = seen;
     if (count < most / 4 && rate > sample_wanted) {
         paced = rate / 2;
     }
