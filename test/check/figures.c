@@ -144,6 +144,8 @@
     X(event_drained_slabs, OWNER_DRAIN_BUDGET)                                                     \
     X(call_drained_slabs, EVENT_OWNERS *OWNER_DRAIN_BUDGET + 2 * SLAB_DRAIN_BUDGET +               \
                               ADOPT_VISITS * ADOPT_DRAIN_BUDGET)                                   \
+    X(packed_drained_slabs, EVENT_OWNERS *OWNER_DRAIN_BUDGET + 2 * SLAB_DRAIN_BUDGET +             \
+                                2 * ADOPT_VISITS * ADOPT_DRAIN_BUDGET)                             \
     X(span_alignments, HAK_SPAN_ALIGNS - 1)                                                        \
     X(span_alignment_least_bytes, 2 * HAK_UNIT_BYTES)                                              \
     X(span_alignment_most_bytes, HAK_SPAN_MOST_ALIGN)                                              \
