@@ -128,7 +128,7 @@ typedef struct unwind_object {
 enum { UNWIND_HEAD_BYTES = 4096 }; /* readable from the first byte of an object on */
 
 /* Empty: it does not begin so. */
-static unwind_object_t object_of(const Elf64_Ehdr *head) {
+HAK_AT_START static unwind_object_t object_of(const Elf64_Ehdr *head) {
     unwind_object_t object = {0};
     if (head == NULL || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
         head->e_phentsize != sizeof(Elf64_Phdr) ||
@@ -211,7 +211,8 @@ uintptr_t hak_os_object_mark(uintptr_t code) {
 
 /* What an entry of the dynamic section points to. glibc turns these offsets into addresses, musl
  * does not. NULL: there is no such entry. */
-static const void *object_dynamic(const unwind_object_t *object, uintptr_t start, int64_t tag) {
+HAK_AT_START static const void *object_dynamic(const unwind_object_t *object, uintptr_t start,
+                                               int64_t tag) {
     for (unsigned i = 0; i < object->count; i++) {
         const Elf64_Phdr *segment = &object->segments[i];
         const Elf64_Dyn *entry = (const Elf64_Dyn *)(object->shift + segment->p_vaddr);
@@ -228,7 +229,7 @@ static const void *object_dynamic(const unwind_object_t *object, uintptr_t start
     return NULL;
 }
 
-void *hak_os_definition(uintptr_t start, const char *name) {
+HAK_AT_START void *hak_os_definition(uintptr_t start, const char *name) {
     unwind_object_t object = object_of((const Elf64_Ehdr *)start);
     const uint32_t *table = object_dynamic(&object, start, DT_GNU_HASH);
     const Elf64_Sym *symbols = object_dynamic(&object, start, DT_SYMTAB);

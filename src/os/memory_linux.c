@@ -5,6 +5,7 @@
 #include "base/atomics.h"
 #include "base/bits.h"
 #include "base/counters.h"
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "os/syscall_linux.h"
@@ -31,13 +32,26 @@ static bool os_has_refused_move;    /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] preferred end of the next mapping */
 uint32_t hak_os_unmap_count;
 
+/* [init] The C library's own clock, which allocates nothing: the program, or a library preloaded
+ * with ours, may have one that does, and would be called under our locks. Tests have theirs. */
+extern __typeof__(clock_gettime) hak_test_clock __attribute__((weak, visibility("default")));
+static struct os_clock { __typeof__(clock_gettime) *get; } HAK_SEALED os_clock = {clock_gettime};
+
+HAK_AT_START static void os_clock_init(void) {
+    const char *file;
+    uintptr_t libc = (uintptr_t)hak_libc_object_of(hak_libc_function(), &file);
+    void *own = HAK_SHARED ? hak_os_definition(libc, "clock_gettime") : NULL;
+    own = hak_test_clock != NULL ? (void *)hak_test_clock : own;
+    os_clock.get = own != NULL ? (__typeof__(clock_gettime) *)own : os_clock.get;
+    (void)(HAK_HARDEN && hak_os_seal(&os_clock, sizeof os_clock));
+}
+
 void hak_os_init(void) {
     unsigned long page = getauxval(AT_PAGESZ);
-    if (hak_is_pow2(page)) {
-        os_page_bytes = page;
-    }
+    os_page_bytes = hak_is_pow2(page) ? page : os_page_bytes;
     os_is_secure = getauxval(AT_SECURE) != 0;
     hak_os_cpu_init();
+    os_clock_init();
 }
 
 size_t hak_os_page_bytes(void) {
@@ -374,7 +388,7 @@ uintptr_t hak_os_data_end(void) {
 
 static uint64_t os_clock_ns(clockid_t clock) {
     struct timespec now = {0};
-    clock_gettime(clock, &now);
+    os_clock.get(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
