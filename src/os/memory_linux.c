@@ -38,10 +38,12 @@ extern __typeof__(clock_gettime) hak_test_clock __attribute__((weak, visibility(
 static struct os_clock { __typeof__(clock_gettime) *get; } HAK_SEALED os_clock = {clock_gettime};
 
 HAK_AT_START static void os_clock_init(void) {
-    const char *file;
-    uintptr_t libc = (uintptr_t)hak_libc_object_of(hak_libc_function(), &file);
-    void *own = HAK_SHARED ? hak_os_definition(libc, "clock_gettime") : NULL;
-    own = hak_test_clock != NULL ? (void *)hak_test_clock : own;
+    void *own = (void *)hak_test_clock;
+    if (HAK_SHARED && own == NULL) {
+        const char *file;
+        const void *libc = hak_libc_object_of(hak_libc_function(), &file);
+        own = hak_os_definition((uintptr_t)libc, "clock_gettime");
+    }
     os_clock.get = own != NULL ? (__typeof__(clock_gettime) *)own : os_clock.get;
     (void)(HAK_HARDEN && hak_os_seal(&os_clock, sizeof os_clock));
 }
