@@ -19,8 +19,11 @@ p.add_argument("--out"), p.add_argument("--preload", default=""), p.add_argument
 p.add_argument("--timeout", type=float), p.add_argument("argv", nargs="+")
 o = p.parse_args()
 env = dict(os.environ, MADE_PRELOAD=o.preload)
-child = subprocess.Popen(o.argv, env=env, start_new_session=True)
 signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # the program may be asked, and stopped, before the next line is run
+child = subprocess.Popen(o.argv, env=env, start_new_session=True,
+                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 late = False
 try:
     status = child.wait(o.timeout)
