@@ -38,10 +38,12 @@ fn main() {
 
     unsafe { raw::write(b"prof.active\0", true).unwrap() };
     let sampled: Vec<Vec<u8>> = (0..1000).map(|_| vec![2u8; 5000]).collect();
+    let mut input = std::io::stdin(); // its buffer, and that of the output, are taken before the figures are read
+    println!("on {}", version::read().unwrap());
     epoch::advance().unwrap();
     println!("{} {}", stats::allocated::read().unwrap(), stats::resident::read().unwrap());
     let mut rest = String::new();
-    std::io::stdin().read_to_string(&mut rest).unwrap();
+    input.read_to_string(&mut rest).unwrap();
     let path = std::ffi::CString::new(rest.trim()).unwrap();
     unsafe { raw::write(b"prof.dump\0", path.as_ptr()).unwrap() };
     drop((held, wide, sampled));
