@@ -44,7 +44,9 @@ HAK_AT_START static void os_clock_init(void) {
         const void *libc = hak_libc_object_of(hak_libc_function(), &file);
         own = hak_os_definition((uintptr_t)libc, "clock_gettime");
     }
-    os_clock.get = own != NULL ? (__typeof__(clock_gettime) *)own : os_clock.get;
+    if (own != NULL && own != (void *)os_clock.get) { /* a second start finds it sealed */
+        os_clock.get = (__typeof__(clock_gettime) *)own;
+    }
     (void)(HAK_HARDEN && hak_os_seal(&os_clock, sizeof os_clock));
 }
 
