@@ -184,3 +184,20 @@ def test_png_has_the_whole_picture(program, written):
     drawn = picture.lay_out(heap(), rows=map_view.PNG_ROWS)
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (2 * drawn.width, 2 * drawn.height)
+
+
+MEASURE = """<pre></pre><script>
+document.querySelector("pre").textContent = [...document.querySelectorAll(".scroll")].filter(one => one.ariaLabel != "Picture")
+  .map(one => one.scrollWidth > one.clientWidth ? "cut: " + one.textContent.slice(0, 60) : "whole").join();
+</script></body>"""
+
+
+@CHROMIUM
+@pytest.mark.parametrize("width", [1280, 480])
+@pytest.mark.parametrize("command, mode", [("map", "ok"), ("explain", "on")])
+def test_no_table_is_cut(program, written, tmp_path, command, mode, width):
+    path = tmp_path / "measured.html"
+    text = written(command, "--html", program(mode).pid).read_text(encoding="utf-8").replace("&#39;", "'")
+    path.write_text(text.replace("default-src 'none'", "script-src 'unsafe-inline'").replace("</body>", MEASURE), encoding="utf-8")
+    out = re.search(r"<pre>(.*?)</pre>", browser.dump(path, budget_ms=5000, width=width), re.S)[1]
+    assert set(out.split(",")) == {"whole"}, out

@@ -30,16 +30,22 @@ class Row:
     share: str
     percent: float
     is_first: bool
+    advice: str
     held_by: list[str] = field(default_factory=list)  # sites of a running profile, in words
 
 
 Held = dict[str, list[str]]  # by cause, the largest sites (held_by.py)
 
 
+def filled_in(text: str, found: Explain) -> str:
+    """The library's words, in which a command can be pasted."""
+    return text.replace(PROFILE, f"{NAME} profile {found.pid or 'CORE'}")
+
+
 def rows(found: Explain, held: Optional[Held] = None) -> list[Row]:
     whole = max(found.rss_bytes, found.sum_bytes, 1)
     return [Row(cause, colours.cause(cause.name), size(cause.bytes), share(cause.bytes, whole),
-                100 * max(0, cause.bytes) / whole, cause.name == found.first, (held or {}).get(cause.name, []))
+                100 * max(0, cause.bytes) / whole, cause.name == found.first, filled_in(cause.advice, found), (held or {}).get(cause.name, []))
             for cause in found.causes if cause.bytes]
 
 
@@ -55,7 +61,7 @@ def difference(found: Explain) -> str:
 def first_words(found: Explain) -> str:
     """The largest cause in words: the library's, or its title and advice."""
     if found.text:
-        return found.text.replace(PROFILE, f"{NAME} profile {found.pid or 'CORE'}")
+        return filled_in(found.text, found)
     cause = next((one for one in found.causes if one.name == found.first), None)
     return f"Most of it: {cause.title}. {cause.advice}".strip() if cause else "No cause is named."
 
