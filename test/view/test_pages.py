@@ -61,6 +61,7 @@ def check_alone(text: str) -> Page:
     assert page.loads == []
     assert not re.search(r"@import|url\((?!#)", text)
     assert re.findall(r"https?://[^\s\"<]+", text.replace("http://www.w3.org/2000/svg", "")) == []
+    assert '"DejaVu Sans"' in text  # a style is not escaped
     assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
     return page
 

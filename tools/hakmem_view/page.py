@@ -20,12 +20,13 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 def render(name: str, **values) -> str:
     try:
         import jinja2
+        import markupsafe
     except ModuleNotFoundError as error:
         raise ViewError("pages and pictures need the Python package jinja2") from error
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters["px"] = lambda value: f"{value:.1f}".removesuffix(".0")
-    style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+    style = markupsafe.Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))  # quotes in it are its own
     moment = f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"
     return environment.get_template(name).render(colours=colours, style=style, moment=moment, **values) + "\n"
 
