@@ -162,7 +162,7 @@ static bool self_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base) {
     return true;
 }
 
-/* Bit 63: in memory; bit 62: swapped out. */
+/* Bit 63: in memory; bit 62: swapped out; bit 56: mapped here alone, since Linux 4.2. */
 static bool process_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base) {
     static uint64_t entry[OBS_CHUNK_WORDS * 64];
     const process_t *process = reader->own;
@@ -176,6 +176,7 @@ static bool process_look(obs_reader_t *reader, obs_chunk_t *chunk, uint64_t base
         uint64_t is_resident = entry[i] >> 63, is_held = is_resident | (entry[i] >> 62 & 1);
         chunk->resident[i / 64] |= is_resident << i % 64;
         chunk->held[i / 64] |= is_held << i % 64;
+        chunk->shared[i / 64] |= (is_resident & ~(entry[i] >> 56)) << i % 64;
     }
     return true;
 }

@@ -203,7 +203,8 @@ static unsigned bits_between(const uint64_t *word, size_t from, size_t to) {
     return count;
 }
 
-uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+/* Bytes of the OS pages of a range that are resident, or shared; SIZE_MAX: not known. */
+static uint64_t pages_bytes(obs_reader_t *reader, uint64_t at, uint64_t bytes, bool is_shared) {
     uint64_t page = reader->page_bytes, sum = 0, end = at + bytes;
     for (at &= ~(page - 1); at < end;) {
         uint64_t base = at & ~(((uint64_t)1 << OBS_CHUNK_LOG2) - 1);
@@ -212,10 +213,36 @@ uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
         if (chunk == NULL) {
             return SIZE_MAX;
         }
-        sum += bits_between(chunk->resident, (at - base) / page, (to - base + page - 1) / page);
+        sum += bits_between(is_shared ? chunk->shared : chunk->resident, (at - base) / page,
+                            (to - base + page - 1) / page);
         at = to;
     }
     return sum * page < bytes ? sum * page : bytes;
+}
+
+uint64_t obs_shared(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+    uint64_t shared = pages_bytes(reader, at, bytes, true);
+    return shared != SIZE_MAX ? shared : 0;
+}
+
+static uint64_t zeros_bytes(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+    uint64_t sum = 0, end = at + bytes;
+    const obs_mapping_t *mapping;
+    while (at < end && (mapping = mapping_of(reader, at)) != NULL) {
+        uint64_t to = hak_least(mapping->end, end);
+        sum += mapping->has_zeros ? obs_shared(reader, at, to - at) : 0;
+        at = to;
+    }
+    return sum;
+}
+
+uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
+    uint64_t all = pages_bytes(reader, at, bytes, false);
+    return all != SIZE_MAX && reader->has_zeros ? all - zeros_bytes(reader, at, bytes) : all;
+}
+
+void obs_set_zeros(obs_reader_t *reader, size_t mapping) {
+    reader->mapping[mapping].has_zeros = reader->has_zeros = true;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ typedef struct obs_mapping {
     bool is_code;   /* may be executed */
     bool is_file;   /* has a name of a file */
     bool is_zeroed; /* where nothing is resident, nor swapped out, it reads as zero */
+    bool has_zeros; /* its shared pages are the kernel's page of zeros: no part of RSS */
 } obs_mapping_t;
 
 enum { OBS_CHUNK_LOG2 = 22, OBS_CHUNK_WORDS = (1 << OBS_CHUNK_LOG2) / 4096 / 64 };
@@ -38,6 +39,7 @@ enum { OBS_CHUNK_LOG2 = 22, OBS_CHUNK_WORDS = (1 << OBS_CHUNK_LOG2) / 4096 / 64 
 typedef struct obs_chunk {
     uint64_t number;                    /* of the chunk, plus 1; 0: none */
     uint64_t resident[OBS_CHUNK_WORDS]; /* in memory */
+    uint64_t shared[OBS_CHUNK_WORDS];   /* in memory, but not of this process alone */
     uint64_t held[OBS_CHUNK_WORDS];     /* or swapped out: not known to be zero */
 } obs_chunk_t;
 
@@ -80,6 +82,7 @@ struct obs_reader {
     bool is_exact;       /* no read brings more than is asked for */
     bool knows_resident; /* which pages are */
     bool knows_rss;      /* and of each mapping how much */
+    bool has_zeros;      /* a mapping has */
     obs_chunk_t *chunk;  /* a cache, as is the next */
     obs_piece_t *piece;
     char error[512]; /* one line, without its end */
@@ -117,8 +120,13 @@ bool obs_read(obs_reader_t *reader, uint64_t at, void *to, size_t bytes);
 bool obs_read_word(obs_reader_t *reader, uint64_t at, uint64_t *word);
 /* Whether all of the range is mapped. */
 bool obs_is_mapped(obs_reader_t *reader, uint64_t at, uint64_t bytes);
-/* Resident bytes of the OS pages of a range; SIZE_MAX: not known. */
+/* Resident bytes of the OS pages of a range; SIZE_MAX: not known. Pages that were only read are the
+ * kernel's page of zeros, and count unless their mapping is known to have it. */
 uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes);
+/* Those of them that are the page of zeros, or that a forked child has, too. */
+uint64_t obs_shared(obs_reader_t *reader, uint64_t at, uint64_t bytes);
+/* From now on the shared pages of this mapping do not count. */
+void obs_set_zeros(obs_reader_t *reader, size_t mapping);
 /* What was read is old: from now on it is read again. */
 void obs_forget(obs_reader_t *reader);
 

@@ -21,8 +21,11 @@ typedef struct rss_work {
     uint64_t large;       /* resident bytes of large and huge blocks */
     size_t cursor;        /* first range that the next mapping may overlap */
     uint64_t excess_meta; /* looks resident, but is no part of RSS: OS pages that were only read, */
-    uint64_t excess_blocks; /* for which the kernel has one page of zeros */
+    uint64_t excess_blocks; /* where nobody knows which: in a process that has a forked child */
 } rss_work_t;
+
+/* The process may take and give back memory while it is looked at. */
+enum { SHARED_PART = 10 };
 
 /* All of the range, if the kernel does not tell. */
 static size_t look(rss_work_t *work, const char *base, size_t bytes) {
@@ -172,10 +175,22 @@ static void look_at_returnable(rss_work_t *work) {
 
 /* --- other memory of the process -------------------------------------------------------------- */
 
-static void look_at_mapping(const obs_mapping_t *mapping, rss_work_t *work) {
+/* Whether the shared pages of a mapping are the page of zeros, which a debugger that writes a core
+ * file leaves behind everywhere: RSS lacks them. Those of a forked child it has. */
+static bool lacks_shared(const obs_mapping_t *mapping) {
+    obs_reader_t *reader = obs_current->reader;
+    uint64_t bytes = mapping->end - mapping->start;
+    uint64_t shared = obs_shared(reader, mapping->start, bytes);
+    uint64_t all = obs_resident(reader, mapping->start, bytes);
+    return all != SIZE_MAX &&
+           hak_excess(all, mapping->resident_bytes) >= shared - shared / SHARED_PART;
+}
+
+static void look_at_mapping(size_t number, rss_work_t *work) {
+    const obs_mapping_t *mapping = &obs_current->reader->mapping[number];
     const hak_range_t *range = work->inventory.range;
     size_t count = work->inventory.count, i = work->cursor;
-    uint64_t ours = 0;
+    uint64_t ours = 0, shared = 0;
     bool has_blocks = false;
     while (i < count && (uintptr_t)range[i].base + range[i].bytes <= mapping->start) {
         i++;
@@ -186,7 +201,12 @@ static void look_at_mapping(const obs_mapping_t *mapping, rss_work_t *work) {
         from = from > mapping->start ? from : mapping->start;
         to = to < mapping->end ? to : mapping->end;
         ours += look(work, (const char *)from, to - from);
+        shared += obs_shared(obs_current->reader, from, to - from);
         has_blocks |= range[i].kind < HAK_RANGE_META;
+    }
+    if (shared != 0 && obs_current->reader->knows_rss && lacks_shared(mapping)) {
+        obs_set_zeros(obs_current->reader, number);
+        ours -= shared;
     }
     work->out->rss_bytes += mapping->resident_bytes;
     if (ours <= mapping->resident_bytes) {
@@ -202,12 +222,16 @@ static void take_off(uint64_t *from, uint64_t bytes) {
     *from -= hak_least(*from, bytes);
 }
 
+/* Before our ranges: which of their pages are no part of RSS is known then. */
+static void look_at_mappings(rss_work_t *work) {
+    for (size_t i = 0; i < obs_current->reader->mapping_count; i++) {
+        look_at_mapping(i, work);
+    }
+}
+
 static void look_at_others(rss_work_t *work) {
     const obs_reader_t *reader = obs_current->reader;
     obs_rss_t *out = work->out;
-    for (size_t i = 0; i < reader->mapping_count; i++) {
-        look_at_mapping(&reader->mapping[i], work);
-    }
     out->is_told = reader->knows_rss && out->rss_bytes != 0;
     if (out->is_told) {
         for (unsigned kind = 0; kind < OBS_MAPPING_KINDS; kind++) {
@@ -229,6 +253,7 @@ void obs_rss_measure(obs_rss_t *rss, const hak_snapshot_t *snapshot) {
     *rss = (obs_rss_t){.is_looked_at = true};
     obs_ranges_take(&work.inventory);
     rss->is_listed = work.inventory.range != NULL;
+    look_at_mappings(&work);
     for (size_t i = 0; rss->is_listed && i < work.inventory.count; i++) {
         look_at_range(&work, &work.inventory.range[i]);
     }

@@ -5,7 +5,7 @@
     live_test.py OBSERVER PROGRAM...
 
 All members of `explain`, `stats` and `map` have to be equal, but for what the report inside costs: its mappings and the code that
-it runs are memory of others. Times may be later.
+it runs are memory of others. Times may be later. A debugger that reads all of its memory changes nothing.
 Exit status: 0 all is well, 1 not, 77 skipped with a reason.
 """
 import json
@@ -59,6 +59,16 @@ def check_again(observer, pid, stats):
     assert all(int(metrics[f"hakmem_{name}_bytes"]) == value for name, value in stats["bytes"].items())
 
 
+def read_all(pid):
+    """As a debugger that writes a core file: where nothing was there, the kernel maps its page of zeros."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            start, end = (int(at, 16) for at in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw") and len(line.split()) == 5:
+                for at in range(start, end, 1 << 20):
+                    os.pread(memory.fileno(), min(1 << 20, end - at), at)
+
+
 def compare(observer, program, options):
     with load(program, options) as (process, inside):
         rss = resident(process.pid)
@@ -73,6 +83,11 @@ def compare(observer, program, options):
         assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
         status, text, error = observe(observer, "explain", process.pid)
         assert status == 0 and error == "" and text.startswith(f"hakmem: {running['hakmem']}, process {process.pid}")
+        read_all(process.pid)
+        read = document(observer, "explain", process.pid)
+        assert read["notes"] == [] and read["sum_bytes"] == read["rss_bytes"], read
+        for name, cause in causes(running).items():
+            assert causes(read)[name] == cause, (cause, causes(read)[name], "after a core file was written")
         sizes = causes(inside["explain"])
         print(Path(program).name, options or "-", {name: sizes[name]["bytes"] for name in sizes})
 
