@@ -232,6 +232,7 @@ mkdir -p "$(dirname "$drop")"
 echo mine >"$drop"
 unit 2 disable --user web
 says err "left alone"
+mkdir "$work/image"
 expect 0 "$hakmem" enable web --yes --root "$work/image"
 [ -s "$work/image/etc/systemd/system/web.service.d/hakmem.conf" ] || fail "no drop-in in the image"
 mkdir "$work/few"

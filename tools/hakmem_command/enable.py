@@ -27,13 +27,16 @@ def words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--user", action="store_true", help="a unit of your own (systemctl --user)")
     parser.add_argument("--root", metavar="DIR", type=Path, help="of an image: writes below DIR and calls no systemctl")
+    if parser.prog.endswith("disable"):
+        parser.set_defaults(options="", profile="")
+        return
     parser.add_argument("--options", metavar="TEXT", default="", help="as in HAKMEM_OPTIONS")
     parser.add_argument("--profile", metavar="P", default="", help="as of run: least, less, balanced, more, most, debug, hardened")
 
 
 def _systemctl(given: argparse.Namespace, *more: str) -> subprocess.CompletedProcess:
     if shutil.which("systemctl") is None:
-        raise ViewError(f"there is no systemctl here: {_otherwise()}")
+        raise ViewError(f"there is no systemctl here: {_otherwise(given)}")
     return subprocess.run(["systemctl", *(["--user"] if given.user else []), *more], capture_output=True, text=True,
                           check=False, env={**os.environ, "LC_ALL": "C"})
 
@@ -43,8 +46,8 @@ def _is_offline(given: argparse.Namespace) -> bool:
     return _systemctl(given, "is-system-running").stdout.strip() == "offline"
 
 
-def _otherwise() -> str:
-    return (f"without systemd set LD_PRELOAD={_library()} in the service's own start script (--root DIR writes into an "
+def _otherwise(given: argparse.Namespace) -> str:
+    return (f"without systemd set LD_PRELOAD={_library(given)} in the service's own start script (--root DIR writes into an "
             "image)")
 
 
@@ -52,9 +55,12 @@ def _first_line(done: subprocess.CompletedProcess) -> str:
     return process.plain((done.stderr.strip().splitlines() or ["no reason given"])[0])
 
 
-def _library() -> str:
+def _library(given: argparse.Namespace) -> str:
     # By the name that a later version has, too: units outlive upgrades.
-    path = str(installed.LIBRARY.parent.resolve() / installed.LIBRARY.name)
+    file = installed.HARDENED if given.profile == "hardened" else installed.LIBRARY
+    path = str(file.parent.resolve() / file.name)
+    if given.profile == "hardened" and not file.exists():
+        raise ViewError(f"enable: there is no hardened library at {path}" + ("" if installed.tree else f"; `{installed.NAME} build hardened` makes it"))
     if re.search(r"[\s:;\"'%]", path):
         raise ViewError(f"a path with such letters cannot be preloaded by a unit: {path}")
     return path
@@ -76,6 +82,8 @@ def _folder(given: argparse.Namespace) -> Path:
     if not name.endswith(".service"):
         raise ViewError(f"{name} starts no program: a service is wanted")
     if given.root:
+        if not given.root.is_dir():
+            raise ViewError(f"--root: there is no folder {given.root}")
         return given.root / "etc/systemd/system" / f"{name}.d"
     if given.user:
         return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user" / f"{name}.d"
@@ -85,17 +93,17 @@ def _folder(given: argparse.Namespace) -> Path:
 def _preload(given: argparse.Namespace, name: str) -> str:
     """Ours, and behind it what the unit preloads already."""
     if given.root:
-        return _library()
+        return _library(given)
     found = _systemctl(given, "cat", name)
     if found.returncode != 0:
         if _is_offline(given):
-            raise ViewError(f"systemd does not run here: {_otherwise()}")
+            raise ViewError(f"systemd does not run here: {_otherwise(given)}")
         raise ViewError(f"there is no unit {name}" if "No files found" in found.stderr or not found.stderr else
                         f"systemctl cat {name}: {_first_line(found)}")
     shown = _systemctl(given, "show", "--property=Environment", "--value", name).stdout
     found = re.search(r'(?:^|[\s"])LD_PRELOAD=([^\s"]+)', shown)
     others = [one for one in (found.group(1).split(":") if found else []) if process.LIBRARY not in one]
-    return ":".join([_library(), *_apart(), *others])
+    return ":".join([_library(given), *_apart(), *others])
 
 
 def _text(given: argparse.Namespace, name: str) -> str:

@@ -16,6 +16,7 @@ ROOT = DATA.parent  # of a source tree
 COMMAND = DATA / tree.COMMAND if tree else ROOT / "hakmem"
 OBSERVER = DATA / tree.OBSERVER if tree else ROOT / "build" / "release" / "observe" / "hakmem-observe"
 LIBRARY = DATA / tree.LIBRARY if tree else ROOT / "build" / "release" / "libhakmem.so"
+HARDENED = LIBRARY.parent / "hakmem" / "hardened" / LIBRARY.name if tree else ROOT / "build" / "hardened" / "libhakmem.so"
 PYTHON = LIBRARY.parent / "hakmem" / "python"  # tools/hakmem_python
 NAME = "hakmem" if tree else "./hakmem"  # as the user calls it
 
