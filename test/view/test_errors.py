@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Whatever is asked for and whoever answers: one line on standard error, status 2, no traceback."""
 import os
+import signal
 import socket
 import subprocess
 import sys
 
 import pytest
+from conftest import TOOL
 from fake_observer import ODD, ODD_LEARNERS, ODD_PROFILES
 
 from hakmem_view.errors import ViewError
@@ -51,6 +53,21 @@ EITHER = "either a process (1) or a program"
     (["profile", "--", "/gone/program"], "there is no program '/gone/program'")])
 def test_words_on_the_command_line(refuses, words, said):
     assert said in refuses(*words)
+
+
+@pytest.mark.parametrize("entry", ["command.py", "exporter.py", "lab.py", "view.py"])
+def test_interrupt_while_modules_load_leaves_no_traceback(tmp_path, entry):
+    (tmp_path / "sitecustomize.py").write_text("""import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name.startswith("hakmem_"):
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+""")
+    done = subprocess.run([sys.executable, TOOL.with_name(entry), "ps"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGINT and not done.stdout + done.stderr, done
 
 
 # --- processes ------------------------------------------------------------------------------------

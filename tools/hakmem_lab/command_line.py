@@ -9,7 +9,7 @@ from typing import NoReturn, Optional
 
 import typer
 
-from .errors import LabError, UsageError
+from .errors import LabError, UsageError, raise_interrupts
 
 
 def split(words: list[str]) -> tuple[list[str], Optional[list[str]]]:
@@ -31,6 +31,7 @@ def start(app: typer.Typer, name: str, prefix: str, words: list[str], status: in
         one.short_help = one.short_help or inspect.getdoc(one.callback)
     command = typer.main.get_command(app)
     try:
+        raise_interrupts()
         result = command.main(args=words, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Callable, NoReturn
 
-from hakmem_lab.errors import LabError
+from hakmem_lab.errors import LabError, raise_interrupts
 
 
 class ViewError(LabError):
@@ -27,6 +27,7 @@ def end(run: Callable[[], int]) -> NoReturn:
     """Ends the process with the status that a command of the standard library alone returns, or that of its error."""
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        raise_interrupts()
         status = run()
         sys.stdout.flush()
     except ViewError as error:
