@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import TOOL
+from conftest import TOOL, asked
 from fake_observer import ODD, ODD_LEARNERS, ODD_PROFILES
 
 from hakmem_view.errors import ViewError
@@ -50,6 +50,8 @@ EITHER = "either a process (1) or a program"
     (["profile", "--frob"], "profile: unknown option '--frob'; there are: --rate, --seconds"),
     (["profile", "--lib", "x", "1"], "--profile and --lib go with a program behind --"),
     (["profile", "1", "--", "true"], EITHER),
+    (["profile", "--json", "/gone/x", "--", "true"], "cannot write /gone/x: there is no folder /gone"),
+    (["map", "--html", "/gone/x", "--", "true"], "cannot write /gone/x: there is no folder /gone"),
     (["profile", "--", "/gone/program"], "there is no program '/gone/program'")])
 def test_words_on_the_command_line(refuses, words, said):
     assert said in refuses(*words)
@@ -68,6 +70,12 @@ sys.meta_path.insert(0, Interrupt())
     done = subprocess.run([sys.executable, TOOL.with_name(entry), "ps"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGINT and not done.stdout + done.stderr, done
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_process_samples(program, refuses):
+    one = program()
+    assert "there is no folder /gone" in refuses("profile", "--json", "/gone/x", "--seconds", "1", one.pid)
+    assert "it is a folder" in refuses("profile", "--collapsed", "/", "--seconds", "1", one.pid) and asked(one) == []
 
 
 # --- processes ------------------------------------------------------------------------------------

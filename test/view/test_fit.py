@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from test_real import ROOT
 
-from hakmem_command import fit, groups
+from hakmem_command import fit, groups, main
+from hakmem_view.errors import ViewError
 
 MIB = 1 << 20
 
@@ -164,10 +165,18 @@ def test_whole_command(tmp_path):
     (["--", "no-such-program"], "no program 'no-such-program'"), (["--slow", "x", "--", "true"], "'x' is no percentage"),
     (["--slow", "0", "--", "true"], "from 1% to 1000%"), (["--only", "frob", "--", "true"], "no allocator 'frob'"),
     (["--with", "a=/nowhere", "--", "true"], "the file must be there"), ([], "PROGRAM"),
+    (["--json", "/gone/x", "--", "true"], "cannot write /gone/x: there is no folder /gone"),
     (["--only", "C library", "--", "false"], "ends with status 1 without a limit")])
 def test_what_cannot_be_is_one_line(words, says):
     done = command(*words)
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
+
+
+def test_a_page_that_cannot_be_drawn_is_told_before_the_program_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(fit.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(fit, "_check", pytest.fail)
+    with pytest.raises(ViewError, match="--html needs the Python package plotly"):
+        main.run(["fit", "--html", str(tmp_path / "x.html"), "--", "true"])
 
 
 def test_a_static_program_is_refused(tmp_path):

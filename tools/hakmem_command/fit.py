@@ -4,6 +4,7 @@ and on each allocator that is installed: how large its container must be."""
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -13,13 +14,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Optional
 
 from hakmem_view import installed
 from hakmem_view.elf import Elf
-from hakmem_view.errors import ViewError
+from hakmem_view.errors import ViewError, need_writable
 
 from . import groups
 
@@ -214,10 +216,8 @@ def _document(found: list[Arm], program: list[str], slow: float, about: str) -> 
 
 def _page(path: Path, found: list[Arm], program: list[str], slow: float) -> None:
     """Time over limit."""
-    try:
-        import plotly.graph_objects as plotly
-    except ModuleNotFoundError:
-        raise ViewError("--html needs the Python package plotly (pip install plotly)") from None
+    import plotly.graph_objects as plotly
+
     figure = plotly.Figure()
     for arm in found:
         points = sorted((one for one in arm.points if one.ratios), key=lambda one: one.limit)
@@ -244,6 +244,10 @@ def run(_: str, given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
+    for path in filter(None, (given.json, given.html)):
+        need_writable(path)
+    if given.html and importlib.util.find_spec("plotly") is None:
+        raise ViewError("fit: --html needs the Python package plotly; without it there are text and --json")
     program, chosen, group = _check(given.program), arms(given), groups.find()
     has_limits = not isinstance(group, groups.Largest)
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
@@ -265,11 +269,13 @@ def _run(given: argparse.Namespace) -> int:
     if all(arm.failure for arm in chosen):
         raise ViewError(f"{given.program[0]} {chosen[0].failure}")
     if has_limits:
-        print(f"The least memory limit under which {given.program[0]} ends within {1 + given.slow / 100:.2f} times its time,"
-              f" by {group.about}:\n")
+        about = (f"The least memory limit under which {given.program[0]} ends within {1 + given.slow / 100:.2f} times its time,"
+                 f" by {group.about}:")
     else:
-        print("No limit could be set: that takes root, or a session of systemd. The peak of the largest process instead;"
-              " a container\nholds page tables, the kernel's memory and cached files, too.\n")
+        about = ("No limit could be set: that takes root, or a session of systemd. The peak of the largest process instead;"
+                 " a container holds page tables, the kernel's memory and cached files, too.")
+    width = min(110, max(60, shutil.get_terminal_size((110, 24)).columns))
+    print(textwrap.fill(about, width, break_long_words=False, break_on_hyphens=False) + "\n")
     print(table(chosen, given.slow, has_limits))
     if given.json:
         text = json.dumps(_document(chosen, given.program, given.slow, group.about), indent=1)

@@ -12,7 +12,7 @@ from hakmem_lab import command_line
 
 from . import (explain_view, held_by, installed, map_view, observer, own_program, page, plain, profile_cli, stats_view, terminal,
                top as live)
-from .errors import ViewError
+from .errors import ViewError, need_writable
 from .model import Explain, Map, Stats, parse, read
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None,
@@ -100,6 +100,8 @@ def _show_map(heap: Map, title: str, files: dict[str, Optional[Path]], rss: Opti
 
 def _map_of_program(files: dict[str, Optional[Path]], options: list[str]) -> NoReturn:
     """Ends with the program's status."""
+    for path in filter(None, files.values()):
+        need_writable(path)
     aside = own_program.left_aside()
     if aside:
         _say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the map is written")

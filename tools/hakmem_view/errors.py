@@ -2,8 +2,10 @@
 """What the user is told instead of a traceback: always one line and status 2."""
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from pathlib import Path
 from typing import Callable, NoReturn
 
 from hakmem_lab.errors import LabError, raise_interrupts
@@ -21,6 +23,17 @@ class Closed(ViewError):
 
 class Slow(ViewError):
     """No answer in time: perhaps because the process sleeps."""
+
+
+def need_writable(path: Path) -> None:
+    """Before what takes long, so that its result is not lost."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise ViewError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir():
+        raise ViewError(f"cannot write {path}: it is a folder")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise ViewError(f"cannot write {path}: {os.strerror(errno.EACCES)}")
 
 
 def end(run: Callable[[], int]) -> NoReturn:

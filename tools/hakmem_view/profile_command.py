@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Callable, Iterator, Optional
 
 from . import observer, own_program, perf_map, process, profile_formats, profile_push
-from .errors import Closed, Slow, ViewError
+from .errors import Closed, Slow, ViewError, need_writable
 from .profile_model import Profile, code_to, profile
 from .profile_names import ALL, Choice, Frame, Named, suppressions
 from .wording import count, duration, size
@@ -195,6 +195,8 @@ def stop(asked: Asked) -> None:
 def of_process(asked: Asked) -> tuple[list[Shot], observer.Observed, int]:
     """Profiles over the time that the user waits, the oldest first, and whose they are."""
     where = observer.find(asked.targets[0])
+    for path in asked.files.values():
+        need_writable(path)
     session = Session(where, asked)
     seconds = (SECONDS if asked.seconds is None else asked.seconds) if where.pid else 0
     try:
@@ -220,6 +222,8 @@ def shown_at_end(asked: Asked, found: Profile) -> Asked:
 
 def of_program(program: list[str], asked: Asked, options: list[str]) -> tuple[Optional[Shot], own_program.Ended]:
     """The profile at the end of the user's program; None if it left none."""
+    for path in asked.files.values():
+        need_writable(path)
     aside = own_program.left_aside()
     if aside:
         say(f"{' and '.join(aside)} of HAKMEM_OPTIONS {'are' if aside[1:] else 'is'} left aside: the profile is written")
