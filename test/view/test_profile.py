@@ -63,7 +63,11 @@ def test_head_says_whose_how_good_and_what_is_missing():
     assert "counts 97.0 MiB; blocks allocated before sampling began are not in the profile.\n" in text(found, width=200)
     found.samples["dropped"], found.is_on = 9, False
     assert "9 samples found no room and are missing: raise profile_bytes or the rate." in text(found, width=200)
-    assert "sampling is off now" in text(found, width=200)
+    assert "one sample per 64.0 KiB, begun 1 min 00 s before, sampling is off now\n" in text(found, width=200)
+    some = made(Load([Truth([0x1100], 4096, 9000), Truth([0x1200], 4096, 0, freed=9000)]))
+    assert " in use at 1 site;" in text(some, width=200)
+    found.sites, found.rate = [], 0
+    assert text(found, width=200).startswith("it: no profile, as sampling is off\n\nNothing was sampled")
 
 
 def few(samples: int) -> Profile:

@@ -151,11 +151,15 @@ class Report:
 
 def head(found: Profile, title: str) -> list[str]:
     """Whose profile it is, how good, and what is missing in it."""
+    if not found.rate and not found.sites:
+        return [f"{title}: no profile, as sampling is off"]
     state = "" if found.is_on else ", sampling is off now"
-    since = f" for {duration(found.seconds)}" if found.started else ""
+    # Who sampled before us may have paused.
+    since = (f" for {duration(found.seconds)}" if found.is_whole else f", begun {duration(found.seconds)} before") if found.started else ""
+    sites = sum(site.inuse.bytes > 0 for site in found.sites) or len(found.sites)
     whole = Value(found.samples["live"], 0, found.estimate)
     amount = f"{with_error(whole, found.error, False)} in use" if found.estimate or not found.sites else "nothing sampled is in use"
-    lines = [f"{title}: {amount} at {count(len(found.sites), 'site')}; one sample per {size(found.rate)}{since}{state}"]
+    lines = [f"{title}: {amount} at {count(sites, 'site')}; one sample per {size(found.rate)}{since}{state}"]
     if found.exact_bytes is not None and found.exact_bytes > 0:
         lines.append(_check(found, found.exact_bytes))
     lost = [count(found.samples[key], noun) for key, noun in (("dropped", "sample"), ("sites_dropped", "site"))
