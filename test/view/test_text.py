@@ -36,6 +36,15 @@ def test_text_keeps_within_the_width(program, view, words, width):
     assert max(map(len, lines)) <= width and len(lines) > 10
 
 
+def test_bars_are_letters_where_no_colours_are_wanted(monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": ""}.items():
+        monkeypatch.setenv(name, value)
+    for no_colour, has_colours in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", no_colour)
+        terminal.console()
+        assert terminal.Look.has_colours == has_colours
+
+
 @each_command
 def test_text_for_every_terminal(program, view, words):
     """Without colours there are letters; an encoding may know no bars."""

@@ -41,7 +41,7 @@ class Look:
 
 def console() -> Console:
     out = Console(highlight=False)
-    Look.has_colours = out.color_system not in (None, "standard", "windows")  # 16 are too few
+    Look.has_colours = not out.no_color and out.color_system not in (None, "standard", "windows")  # 16 are too few
     return out
 
 
