@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`hakmem enable` and `disable`: which library a unit gets, and where the drop-in goes. With a systemctl: test/launcher/."""
+import subprocess
+import sys
+
 import pytest
 
 from hakmem_command import main
@@ -26,3 +29,12 @@ def test_a_folder_that_is_not_there_is_no_image(tmp_path):
 def test_disable_takes_no_options_of_enable():
     with pytest.raises(ViewError, match="unrecognized arguments"):
         main.run(["disable", "--profile", "more", "web"])
+
+
+def test_a_process_without_hakmem_has_no_options():
+    with subprocess.Popen([sys.executable, "-c", "print('ready', flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env={}) as one:
+        assert one.stdout.readline() == b"ready\n"
+        with pytest.raises(ViewError, match="does not run on hakmem"):
+            main.run(["options", str(one.pid)])
+        one.communicate()

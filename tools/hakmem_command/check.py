@@ -167,7 +167,8 @@ def _core(path: str, is_json: bool) -> int:
     if is_json:
         print(json.dumps({"schema": 1, "core": path, **found}, indent=1))
     else:
-        print("\n".join(f"{name:<9}{text}" for name, text in found.items()))
+        print("\n".join(f"{name:<9}{text}" for name, text in found.items()
+                        if (name, text) != ("not read", "nothing")))
     return 0
 
 

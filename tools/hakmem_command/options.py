@@ -10,7 +10,7 @@ import textwrap
 from typing import Optional
 
 from hakmem_view import installed, observer, process
-from hakmem_view.errors import ViewError
+from hakmem_view.errors import Absent, ViewError
 
 from . import table
 from .table import Option, Profile
@@ -68,6 +68,16 @@ def in_force(pid: int) -> dict[str, tuple[str, str]]:
         return {str(one["name"]): (process.plain(str(one["value"])), str(one["default"])) for one in document["options"]}
     except (ViewError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _need_hakmem(pid: int) -> None:
+    """What cannot be read is told by its environment; what does not run on hakmem has no options."""
+    try:
+        observer.find(str(pid)).read("options", seconds=SECONDS)
+    except Absent:
+        raise
+    except ViewError:
+        pass
 
 
 def of_process(pid: int, profiles: list[Profile]) -> tuple[dict[str, tuple[str, str]], str]:
@@ -143,6 +153,8 @@ def run(_: str, given: argparse.Namespace) -> int:
     pids = [word for word in given.targets if word.isascii() and word.isdigit()]
     if len(pids) > 1:
         raise ViewError("options: one PID at a time")
+    for pid in pids:
+        _need_hakmem(int(pid))
     shown = _chosen([word for word in given.targets if word not in pids], options)
     changed, how = of_process(int(pids[0]), profiles) if pids else (of_environment(dict(os.environ), profiles), "")
     defaults = {one.name: _number(one.default.strip("`")) for one in options}  # which points of memory have in part

@@ -21,6 +21,10 @@ class Closed(ViewError):
     """The process has ended."""
 
 
+class Absent(ViewError):
+    """The process does not run on hakmem."""
+
+
 class Slow(ViewError):
     """No answer in time: perhaps because the process sleeps."""
 

@@ -18,7 +18,7 @@ from typing import Optional
 
 from . import process
 from .elf import Elf
-from .errors import Closed, Slow, ViewError
+from .errors import Absent, Closed, Slow, ViewError
 from .installed import NAME, OBSERVER, tree
 from .model import NEWER, parse
 
@@ -108,7 +108,7 @@ def _failure(text: str, pid: int) -> ViewError:
     if "does not use hakmem" in text:
         if is_32_bit(pid):
             return ViewError(f"{who} is a program of 32 bits, which hakmem does not serve")
-        return ViewError(f"{who} does not run on hakmem; start it by {NAME} run -- PROGRAM (`{NAME} check {pid}` says more)")
+        return Absent(f"{who} does not run on hakmem; start it by {NAME} run -- PROGRAM (`{NAME} check {pid}` says more)")
     if "seccomp filter" in text:
         text = text.partition(";")[0] + "; start it with HAKMEM_OPTIONS=profile_rate:512k"
     own = f"process {pid} "
