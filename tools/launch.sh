@@ -34,7 +34,10 @@ usage_of() {
 
 # cmd_help [COMMAND]: all of what `usage` prints, or the part of a command
 cmd_help() {
-    [ $# -ne 0 ] || { usage && return; }
+    [ $# -ne 0 ] || { usage || exit; return; }
+    case $1 in
+    -h | --help) set -- help ;;
+    esac
     hm_part=$(usage_of "$1")
     hm_names=$(usage | sed -n 's/^  \([a-z]\{1,\}\).*/\1/p')
     # shellcheck disable=SC2086 # a list of words

@@ -30,6 +30,10 @@ says out "run PROGRAM on hakmem"
 grep -q 'fuzz' "$work/out" && fail "help run prints more than its part"
 expect 2 "$hakmem" help rnu
 says err "help: there is no command 'rnu' (did you mean run?); ./hakmem help lists them"
+expect 0 "$hakmem" help --help
+says out "help [COMMAND]"
+"$hakmem" help >/dev/full 2>"$work/err" && fail "help on a full disk ends with 0"
+grep -q 'parameter not set' "$work/err" && fail "help on a full disk: $(cat "$work/err")"
 expect 0 "$hakmem" test --full --help
 says out "--soak: only"
 for command in stats top explain map profile ps lab; do
