@@ -29,6 +29,7 @@ def test_search_comes_within_its_precision_in_few_steps(least):
     tried = []
     found = fit.search(lambda size: tried.append(size) or size >= least, 40 * MIB)
     assert least <= found <= least + max(fit.STEP, fit.PRECISION * found) + fit.STEP
+    assert least <= 40 * MIB or min(tried) == 40 * MIB  # less than what did not fit is not tried
     assert len(tried) <= 14 and all(size % fit.STEP == 0 for size in tried)
 
 

@@ -92,8 +92,12 @@ def _percent(text: str) -> float:
 def search(fits: Callable[[int], bool], peak: int) -> Optional[int]:
     """The least limit that fits, to within PRECISION; None: not even a quarter more than the peak does. More memory is
     taken to be never worse."""
-    top = next((size for size in (_stepped(peak * part) for part in (1, 1.05, 1.25)) if fits(size)), None)
-    low = 0
+    low, top = 0, None
+    for size in (_stepped(peak * part) for part in (1, 1.05, 1.25)):
+        if fits(size):
+            top = size
+            break
+        low = size
     while top is not None and top - low > max(STEP, int(top * PRECISION)):
         middle = max(STEP, _stepped((low + top) / 2))
         if middle in (low, top):
