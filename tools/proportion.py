@@ -21,14 +21,18 @@ ENTRIES, FREE, VALUE = ("hak_malloc", "hak_free"), "hak_free", "block"
 ENDS = re.compile(r"hak_(?:fatal|warn|life_process_start|life_thread_start|tag_accuse|print_line)\w*$")
 DEFINITION = re.compile(r"^(?![ \t#}])([^;{}=#]*?\b(\w+)\s*\(([^;{}]*)\)\s*)\{", re.M)
 NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+OWN_NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")  # not that of a field
+DECLARED = re.compile(r"\b(?!return\b)\w+[\s*]+(\w+)\b(?!\s*\()")  # a variable, or behind `struct`
+STATIC = re.compile(r"\b(?:static|HAK_INLINE)\b")
 KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof"}
 
 
 class Function:
-    def __init__(self, file, parameters, body):
+    def __init__(self, file, head, parameters, body):
         self.file, self.body = file, body
+        self.only_in = file if file.endswith(".c") and STATIC.search(head) else None
         self.parameters = [(NAME.findall(one) or [""])[-1] for one in split(parameters)]
-        self.names = NAME.findall(body)
+        self.names = set(OWN_NAME.findall(body)) - set(DECLARED.findall(body)) - set(self.parameters)
 
 
 def split(arguments):
@@ -60,19 +64,24 @@ def functions(root):
         for match in DEFINITION.finditer(text):
             body = text[match.end():closing(text, match.end(), "{", "}") - 1]
             if match.group(2) not in KEYWORDS:
-                found.setdefault(match.group(2), Function(str(path.relative_to(root)), match.group(3), body))
+                found.setdefault(match.group(2), Function(str(path.relative_to(root)), *match.group(1, 3), body))
     return found
+
+
+def leads(all_functions, name, file):
+    """Whether a name in a file is that of a function, which a static one is in its own file alone."""
+    function = all_functions.get(name)
+    return function is not None and function.only_in in (None, file) and not ENDS.match(name)
 
 
 def reach(all_functions, entries):
     """Names of what the entries lead to."""
-    seen, left = set(), list(entries)
+    seen, left = set(), [(name, None) for name in entries]
     while left:
-        name = left.pop()
-        if name in seen or name not in all_functions or ENDS.match(name):
-            continue
-        seen.add(name)
-        left += all_functions[name].names
+        name, file = left.pop()
+        if name not in seen and leads(all_functions, name, file):
+            seen.add(name)
+            left += [(one, all_functions[name].file) for one in all_functions[name].names]
     return seen
 
 
@@ -88,13 +97,13 @@ def way(all_functions, entry, value):
         function = all_functions[name]
         seen.add(name)
         enter(function.file)
-        for match in re.finditer(r"\b(\w+)\s*\(", function.body):
+        for match in re.finditer(rf"({OWN_NAME.pattern})\s*\(", function.body):
             callee = all_functions.get(match.group(1))
-            if callee is None or match.group(1) in seen or ENDS.match(match.group(1)):
+            if match.group(1) in seen or not leads(all_functions, match.group(1), function.file):
                 continue
             arguments = split(function.body[match.end():closing(function.body, match.end(), "(", ")") - 1])
             passed = {parameter for parameter, argument in zip(callee.parameters, arguments)
-                      if values & set(NAME.findall(argument))}
+                      if values & set(OWN_NAME.findall(argument))}
             if passed:
                 visit(match.group(1), passed)
                 enter(function.file)

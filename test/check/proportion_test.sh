@@ -16,20 +16,27 @@ static int step(int n) {
 void *hak_malloc(size_t size) {
     return size == 0 ? hak_fatal(size) : take(step(size));
 }
+static void hold(void *block) {
+}
+static void kept(void) {
+}
 void hak_free(void *block) {
+    bool kept = false, gone = kept;
+    hooks.hold(block);
+    hooks->hold(block);
     check(block);
     step(1);
-    give(0, block);
+    give(gone, block);
 }
 CODE
 cat >"$work/src/b.c" <<'CODE'
-static void *take(int n) {
+void *take(int n) {
     return (void *)n;
 }
 void check(const void *address) {
     look_at(address);
 }
-static void look_at(const void *address) {
+void look_at(const void *address) {
 }
 void hak_fatal(int kind) {
     unused();
@@ -42,6 +49,8 @@ void give(int n, void *freed) {
 }
 static void count(int n) {
 }
+static void gone(void *block) {
+}
 CODE
 printf 'typedef struct hooks {\n    void (*one)(void);\n    int (*two)(int n);\n} hooks_t;\n' >"$work/src/hooks.h"
 printf 'several a.h b.h # two\nseveral c.h\n' >"$work/src/LAYERS"
@@ -53,7 +62,8 @@ printf 'HAK_OPTION(only, BOOL)\n' >"$work/src/base/options.def"
 expect() {
     grep -Eq "^$1 +$2 " "$work/out" || fail "$1: not $2"
 }
-expect "reach of malloc and free, functions" 8 # hak_malloc, step, take; hak_free, check, look_at, give, count
+expect "reach of malloc and free, functions" 8 # hak_malloc, step, take; hak_free, check, look_at, give, count:
+# no variable, no field, and no static function of another file
 expect "reach of malloc and free, files" 3
 expect "free's way, stations" 5 # a, b and back, c and back
 expect "free's way, rooms" 3
