@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that every path, link target and hak_ symbol named in the documents exists, and every fatal text is explained.
+"""Checks that every path, link and hak_ symbol named in the documents exists, and every fatal text is explained.
 
-A path counts from the top of the repository, from src/, or from the document's own folder. Patterns
-(`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol.
+A path counts from the top of the repository, from src/, or from the document's own folder; what ends in / is one. Patterns
+(`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol. A link's anchor is a heading of
+its page, as GitHub names it. The changelog may name symbols that are gone.
+Each record of docs/decisions.md is in the table at its head.
 Each kind of src/base/check.h is a row of a table of docs/security.md, with its text in the second column.
 Each list of test/life/library_calls.h, and no other, is a row of the table of system calls in docs/worst-cases.md.
 """
 import argparse
+import functools
 import glob
 import os
 import re
 import sys
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "src/README.md", "test/README.md", "docs/*.md",
-             "docs/experiments/*.md", "bench/**/README.md", "tools/*/README.md")
+DOCUMENTS = ("*.md", "src/README.md", "docs/*.md", "docs/experiments/*.md", "bench/**/README.md", "packaging/**/README.md",
+             "test/**/README.md", "tools/*/README.md")
+HISTORY = "CHANGELOG.md"
 TOP = "src|include|test|tools|bench|docs|cmake|lang"
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+BUILT = "build/"
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"^(?:\./)?[\w.*{},-]+(?:/[\w.*{},-]+)*/?$")
 SYMBOL = re.compile(r"\bhak_\w+\*?")
@@ -70,6 +76,32 @@ def folders_of_src(root):
     return "|".join(n for n in sorted(os.listdir(src)) if os.path.isdir(os.path.join(src, n))) or "-"
 
 
+def without_fences(path):
+    """The text of a page, whose fences have empty lines."""
+    with open(path, encoding="utf-8") as file:
+        return FENCE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), file.read())
+
+
+@functools.cache
+def anchors(path):
+    """Of the headings, in their order."""
+    stems = [re.sub(r"[^\w\- ]", "", LINKED.sub(r"\1", heading).lower()).replace(" ", "-")
+             for heading in HEADING.findall(without_fences(path))]
+    return [f"{stem}-{earlier}" if (earlier := stems[:at].count(stem)) else stem for at, stem in enumerate(stems)]
+
+
+def check_links(name, path, plain, errors):
+    here = os.path.dirname(path)
+    for target, anchor in LINK.findall(plain):
+        page = os.path.join(here, target) if target else path
+        if re.match(r"\w+:", target):
+            continue
+        if not os.path.exists(page):
+            errors.append(f"{name}: link to {target}, which does not exist")
+        elif anchor and page.endswith(".md") and anchor not in anchors(page):
+            errors.append(f"{name}: {target or 'the page'} has no heading #{anchor}")
+
+
 def check(root, path, symbols, files, errors):
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -79,22 +111,19 @@ def check(root, path, symbols, files, errors):
     def line(position):
         return f"{name}:{text.count(chr(10), 0, position) + 1}"
 
-    for match in LINK.finditer(FENCE.sub(lambda m: "\n" * m.group().count("\n"), text)):
-        target = match.group(1)
-        if not re.match(r"\w+:", target) and not os.path.exists(os.path.join(here, target)):
-            errors.append(f"{name}: link to {target}, which does not exist")
-    plain = FENCE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    plain = without_fences(path)
+    check_links(name, path, plain, errors)
     for match in CODE.finditer(plain):
         word = match.group(1).strip()
         word = re.sub(r":\d+$", "", word)
-        if PATH.match(word) and starts.match(word):
-            if "/" not in word.rstrip("/"):  # a bare file name: anywhere
-                found = word.rstrip("/") in files
+        if PATH.match(word) and (starts.match(word) or word.endswith("/")) and not word.startswith(BUILT):
+            if "/" not in word:  # a bare file name: anywhere
+                found = word in files
             else:
                 found = exists(root, here, word)
             if not found:
                 errors.append(f"{line(match.start())}: {word} does not exist")
-    for match in SYMBOL.finditer(text):
+    for match in SYMBOL.finditer(text if name != HISTORY else ""):
         symbol = match.group()
         if symbol.endswith(("*", "_")):
             stem = symbol.rstrip("*")
@@ -103,6 +132,13 @@ def check(root, path, symbols, files, errors):
             good = symbol in symbols
         if not good:
             errors.append(f"{line(match.start())}: {symbol} is not a symbol of the source")
+
+
+def check_index(root, errors):
+    page = os.path.join(root, "docs/decisions.md")
+    if os.path.exists(page):
+        linked = {anchor for target, anchor in LINK.findall(without_fences(page)) if not target}
+        errors += [f"docs/decisions.md: its table lacks #{anchor}" for anchor in anchors(page)[1:] if anchor not in linked]
 
 
 def check_kinds(root, errors):
@@ -147,6 +183,7 @@ def main():
     documents = [p for pattern in DOCUMENTS for p in sorted(glob.glob(os.path.join(root, pattern), recursive=True))]
     for path in documents:
         check(root, path, symbols, files, errors)
+    check_index(root, errors)
     check_kinds(root, errors)
     check_calls(root, errors)
     if errors:

@@ -3,7 +3,7 @@
 """Checks what CONTRIBUTING.md demands and no compiler sees.
 
 - Each atomic operation that is not relaxed names its pair ("pairs NAME" on its line or the line above). Each pair has
-  both sides, and an entry in docs/remote-free.md.
+  both sides, and an entry in docs/remote-free.md, which has no other.
 - Each invariant that src/ or docs/remote-free.md states is cited by a test, and each one that is cited is stated.
 - Each fatal kind of misuse (src/base/check.h) has a crime (test/crime) that ends in its text.
 - Each .c file of src/ has a unit test of its name, or a row in test/unit/ELSEWHERE that names its tests; no row is
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add|fence)_(acquire|release)\(")
 PAIR = re.compile(r"\bpairs ([A-Z]+(?:-[A-Z0-9]+)?)")
+EXPLAINED = re.compile(r"\*\*([A-Z]+(?:-[A-Z0-9]+)?)\*\*")
 STATED = re.compile(r"^(?: \*\s+|- \*\*)([A-Z]+-\d+)\s", re.M)  # in headers; in docs/remote-free.md
 CITED = re.compile(r"\b[A-Z]+-\d+\b")
 KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
@@ -52,6 +53,8 @@ def check_pairs(source, pages):
             yield f"pair {pair}: only the {' '.join(found)} side is there"
         if f"**{pair}**" not in pages:
             yield f"pair {pair}: docs/remote-free.md does not explain it"
+    for pair in sorted(set(EXPLAINED.findall(pages)) - sides.keys()):
+        yield f"pair {pair}: docs/remote-free.md explains it, but no operation names it"
 
 
 def check_invariants(source, tests, pages):

@@ -20,14 +20,27 @@ check() {
 # The backquotes below are those of the documents.
 # shellcheck disable=SC2016
 for good in 'See `src/slab/slab.h` and `slab/slab.h`.' 'See `hak_slab_take` and `hak_slab_*`.' \
-    '`src/{slab}/slab.h`, [the header](../src/slab/slab.h)' 'Run `cmake --preset x` or `a/b`.'; do
+    '`src/{slab}/slab.h`, [the header](../src/slab/slab.h)' 'Run `cmake --preset x` or `a/b`.' \
+    '`slab/` and `docs/`, in `build/gone/`' '## The `slab`, twice!
+## The slab twice
+[one](#the-slab-twice), [two](page.md#the-slab-twice-1)'; do
     accepts "$good"
 done
 # shellcheck disable=SC2016
 for bad in 'See `src/slab/gone.h`.' 'See `slab/gone.h`.' 'See `gone.h`.' 'Calls hak_slab_gone().' \
-    '[gone](../src/gone.h)' '`hak_gone_*`'; do
+    '[gone](../src/gone.h)' '`hak_gone_*`' '`gone/`' '[gone](#gone)' '[gone](page.md#gone)'; do
     refuses '' "$bad"
 done
+echo 'No more hak_slab_gone().' >"$work/CHANGELOG.md"
+accepts 'None.'
+echo '[gone](docs/gone.md)' >"$work/CHANGELOG.md"
+refuses 'CHANGELOG.md: link' 'None.'
+rm "$work/CHANGELOG.md"
+printf '# Decisions\n\n[one?](#one)\n\n## One\n' >"$work/docs/decisions.md"
+accepts 'None.'
+printf '\n## Two\n' >>"$work/docs/decisions.md"
+refuses 'its table lacks #two' 'None.'
+rm "$work/docs/decisions.md"
 
 mkdir -p "$work/src/base"
 printf '#define HAK_FATAL_KINDS(X) \\\n    X(A, "text of a") \\\n    X(B, "text")\n\n' >"$work/src/base/check.h"

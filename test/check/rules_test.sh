@@ -42,6 +42,9 @@ echo 'hak_store_release(&b, 1); /* pairs TAIL */' >>"$work/tree/src/base/a.c"
 refuses 'pair TAIL: only the release side is there'
 refuses 'pair TAIL: docs/remote-free.md does not explain it'
 tree
+echo '- **GONE-1** is explained.' >>"$work/tree/docs/remote-free.md"
+refuses 'pair GONE-1: docs/remote-free.md explains it, but'
+tree
 echo '/* nothing */' >"$work/tree/test/a_test.c"
 refuses 'src/base/check.h: no test cites SPAN-1'
 tree
