@@ -5,6 +5,7 @@
 - Each atomic operation that is not relaxed names its pair ("pairs NAME" on its line or the line above). Each pair has
   both sides, and an entry in docs/remote-free.md, which has no other.
 - Each invariant that src/ or docs/remote-free.md states is cited by a test, and each one that is cited is stated.
+- No variable that is written under a lock is static (HAK_LOCKED_STATE). Three files set errno; others restore it.
 - Each fatal kind of misuse (src/base/check.h) has a crime (test/crime) that ends in its text.
 - Each .c file of src/ has a unit test of its name, or a row in test/unit/ELSEWHERE that names its tests; no row is
   needless or names a missing file.
@@ -22,6 +23,10 @@ EXPLAINED = re.compile(r"\*\*([A-Z]+(?:-[A-Z0-9]+)?)\*\*")
 STATED = re.compile(r"^(?: \*\s+|- \*\*)([A-Z]+-\d+)\s", re.M)  # in headers; in docs/remote-free.md
 CITED = re.compile(r"\b[A-Z]+-\d+\b")
 KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
+LOCKED_STATIC = re.compile(r"^[^/\n]*\bstatic\b[^/\n]*;[^\n]*\[lock [A-Z]|"
+                           r"^[ ]*/\*[^\n]*\[lock [A-Z][^\n]*\*/\n(?:HAK_\w+(?:\(\d\))? )*static\b[^(\n]*[;=]", re.M)
+ERRNO = re.compile(r"\berrno = E[A-Z]")
+ERRNO_SETTERS = ("src/api/family.c", "src/compat/mallocx.c", "src/front/malloc.c")
 NO_MISUSE = ("OPTION_STRICT", "INVARIANT")
 SUBJECT, COMMITS = 72, 30
 PARTS = ("unity.c", "cold.c")  # they only include other files
@@ -67,6 +72,15 @@ def check_invariants(source, tests, pages):
     for path, text in source.items():
         for name in sorted(set(CITED.findall(text)) - set(stated) - pairs):
             yield f"{path}: {name} is stated nowhere"
+
+
+def check_state(source):
+    for path, text in source.items():
+        for found in LOCKED_STATIC.finditer(text):
+            line = text.count("\n", 0, found.end()) + 1
+            yield f"{path}:{line}: written under a lock, so not static but HAK_LOCKED_STATE"
+        if str(path) not in ERRNO_SETTERS and ERRNO.search(text):
+            yield f"{path}: sets errno"
 
 
 def check_kinds(header, crimes):
@@ -127,6 +141,7 @@ def main():
     pages = (root / PAIRS).read_text(encoding="utf-8")
     errors = [*check_pairs({**source, **texts(root, OBSERVER)}, pages),
               *check_invariants(source, {**texts(root, "test/**/*.[ch]"), **texts(root, "test/**/*.py")}, pages),
+              *check_state(source),
               *check_kinds((root / "src/base/check.h").read_text(encoding="utf-8"), texts(root, "test/crime/*.tsv")),
               *check_mirror(root),
               *check_subjects(root)]

@@ -8,8 +8,8 @@
 #include "base/bits.h"
 #include "base/knobs.h"
 
-/* Memory unused for so long is purged (docs/experiments/0023-decay.md). */
-static const uint64_t HAK_WINDOW_NS = 400u * 1000 * 1000;
+enum { HAK_WINDOW_MS = 400 }; /* unused for so long: purged (docs/experiments/0023-decay.md) */
+static const uint64_t HAK_WINDOW_NS = HAK_WINDOW_MS * 1000000ull;
 
 /* Whether a time has come, after which comes another: true for one of the threads that ask. */
 HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {

@@ -21,7 +21,6 @@
 #include <string.h>
 
 enum { NAMES_MOST = 256, CONTROL_UNSET = -2 };
-_Static_assert(HAK_CONF_DECAY_MS * 1000000ull == 400u * 1000 * 1000, "HAK_WINDOW_NS");
 
 typedef struct control_call {
     const hak_je_row_t *row;

@@ -12,7 +12,7 @@
 #define HAK_CONF_CONF_H
 
 #include "base/fmt.h"
-#include "base/words.h"
+#include "base/wanted.h"
 
 /* Reads all sources and writes the knobs. Once, at process start. */
 void hak_conf_read(void);
@@ -54,7 +54,6 @@ typedef struct hak_conf_theirs {
     char prefix[HAK_CONF_TEXT_BYTES]; /* prof_prefix */
 } hak_conf_theirs_t;
 extern hak_conf_theirs_t hak_conf_theirs; /* [init] */
-enum { HAK_CONF_DECAY_MS = 400 };         /* HAK_WINDOW_NS */
 
 /* Prints the table (help) or what is in force (show) on standard error. */
 void hak_conf_print_help(void);

@@ -68,7 +68,7 @@ static const struct {
 #undef HAK_THEIRS_DECAY
 
 hak_conf_theirs_t hak_conf_theirs = {
-    .is_active = 1, .sample_log2 = 19, .decay_ms = HAK_CONF_DECAY_MS, .prefix = "jeprof"};
+    .is_active = 1, .sample_log2 = 19, .decay_ms = HAK_WINDOW_MS, .prefix = "jeprof"};
 
 enum { THEIRS_ROWS = sizeof theirs_rows / sizeof *theirs_rows };
 _Static_assert(THEIRS_ROWS <= 64, "a bit each");

@@ -26,9 +26,9 @@ HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
  * rate that drew its distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
 enum { PACE_LEAST = 256 << 10 };
 static const uint64_t PACE_NS = 200 * 1000 * 1000, PACE_SAMPLE_NS = 500 * 1000;
-HAK_LARGE_STATE(4) static size_t sample_wanted; /* [lock PROFILE] the rate asked for */
-HAK_LARGE_STATE(4) static uint64_t pace_due_ns; /* [atomic] */
-HAK_LARGE_STATE(4) static uint64_t pace_seen;   /* [lock PROFILE] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) size_t hak_sample_wanted; /* [lock PROFILE] rate asked for */
+HAK_LARGE_STATE(4) static uint64_t pace_due_ns;               /* [atomic] */
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint64_t hak_pace_seen;   /* [lock PROFILE] */
 
 static uint64_t pace_samples(void) { /* the lock is held */
     return hak_profile_store.taken + hak_profile_store.dropped;
@@ -78,7 +78,7 @@ void hak_sample_after_fork(void) {
     for (; tcache != NULL; tcache = hak_tcache_behind(tcache, self)) {
         tcache->profile_rate = 0; /* draws a distance of its own, not its parent's */
     }
-    hak_store_relaxed(&hak_profile_rate, sample_wanted);
+    hak_store_relaxed(&hak_profile_rate, hak_sample_wanted);
 }
 
 /* The owner is held. */
@@ -276,9 +276,9 @@ HAK_AT_START void hak_sample_start(void) {
 
 void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
-    sample_wanted = rate;
+    hak_sample_wanted = rate;
     hak_store_relaxed(&pace_due_ns, hak_os_now_ns() + PACE_NS);
-    pace_seen = pace_samples();
+    hak_pace_seen = pace_samples();
     hak_store_relaxed(&hak_profile_rate, rate);
     hak_sc_detour(rate != 0);
     hak_lock_release(HAK_LOCK_PROFILE);
@@ -293,9 +293,9 @@ void hak_sample_pace(void) {
     }
     uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS;
     hak_lock_acquire(HAK_LOCK_PROFILE);
-    uint64_t seen = pace_samples(), count = seen < pace_seen ? seen : seen - pace_seen;
-    pace_seen = seen;
-    if (count < most / 4 && rate > sample_wanted) {
+    uint64_t seen = pace_samples(), count = seen < hak_pace_seen ? seen : seen - hak_pace_seen;
+    hak_pace_seen = seen;
+    if (count < most / 4 && rate > hak_sample_wanted) {
         paced = rate / 2;
     }
     for (; count > most; count /= 2) {

@@ -51,6 +51,20 @@ tree
 echo '/* SPAN-2 */' >>"$work/tree/src/base/a.c"
 refuses 'src/base/a.c: SPAN-2 is stated nowhere'
 tree
+printf 'HAK_LOCKED_STATE int a; /* [lock SPAN] */\nstatic int b; /* [atomic] */\n' >>"$work/tree/src/base/a.c"
+accepts "state under a lock that is not static"
+tree
+echo 'HAK_LARGE_STATE(4) static int a; /* [lock SPAN] */' >>"$work/tree/src/base/a.c"
+refuses 'src/base/a.c:4: written under a lock'
+tree
+printf '/* [lock SPAN] */\nstatic int a = 1;\n' >>"$work/tree/src/base/a.c"
+refuses 'src/base/a.c:5: written under a lock'
+tree
+echo 'errno = saved;' >>"$work/tree/src/base/a.c"
+accepts "errno that is restored"
+echo 'errno = ENOMEM;' >>"$work/tree/src/base/a.c"
+refuses 'src/base/a.c: sets errno'
+tree
 echo 'twice	hakmem: another line	all' >"$work/tree/test/crime/expected.tsv"
 refuses 'no crime ends in DOUBLE_FREE'
 tree
