@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters of the core. conf/ writes the options at start and for hak_option_set,
- * mallopt two of them, life/init.c one; reclaim/ the others. All are [atomic], relaxed. */
+ * The live parameters of the core. conf/ writes the options at start and for hak_option_set; of
+ * these mallopt and mallctl two, and the process's start three more, by what is possible (life/,
+ * guard/). reclaim/ writes the others. All are [atomic], relaxed. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -31,9 +32,8 @@ typedef struct hak_knobs {
     HAK_SEALED size_t limit_soft_bytes; /* bound of memory in use and unused; SIZE_MAX: none */
     size_t limit_step_bytes;            /* may go because of it until the next read */
     size_t limit_hard_bytes;            /* memory above it goes regardless of the step */
-    /* read by span/, front/ and reclaim/ */
-    bool is_tight; /* near the limit even after full reclaim */
-    /* read by stat/ */
+    /* read by span/, large/, front/ and reclaim/ */
+    bool is_tight;      /* near the limit even after full reclaim */
     size_t limit_bytes; /* of the tightest control group; 0: none known */
     /* --- set by reclaim/target.c; read by base/wanted.h */
     size_t retain_learned_percent; /* extra share; 0 to 100 */

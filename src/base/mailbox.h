@@ -3,8 +3,8 @@
  * What another process, which may write to the memory of this one, asks of it (observe/tell.c). It
  * writes a letter, and then the letter's number. An event does what the letter says, and answers.
  *
- *   MAIL-1  The number is made of all bytes of the letter, one of which is drawn by chance. A
- * letter of which another teller's has replaced a part does not fit its number, and is refused.
+ *   MAIL-1  The number is made of all bytes of the letter, eight of them drawn by chance. A letter
+ *           of which another teller's replaced a part does not fit its number, and is refused.
  *   MAIL-2  The answer is the number with a result in its lowest byte. A letter whose number was
  *           answered is none. */
 #ifndef HAK_BASE_MAILBOX_H

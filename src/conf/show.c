@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages about options: values and bounds, warnings, help, show, JSON. */
+ * Messages about options: values and bounds, warnings, help, show. */
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/version.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * When memory goes back to the kernel. The layers below can give memory back; this folder decides
- * when, and how much: at events (front/event.h), never per call. */
+ * when, and how much: at events (front/event.h), and in slow paths where hak_wanted, a limit, a
+ * free of a huge block or a refusal of the kernel asks for it. The hit path calls nothing of it. */
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 

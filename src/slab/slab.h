@@ -28,9 +28,9 @@
  *           lay in a purged page. From the first purge until no block is marked, has_purged_pages
  *           is set and the page-map entry has a kind for that: every free of the slab's blocks
  *           takes a slow path that checks the bitmap.
- *   SLAB-10 Blocks that the heap profiler samples lie in slabs of an owner of their own, no
- * thread's home and in no list of owners: nobody adopts or purges its slabs, and it adopts none.
- *           The kind in their entries sends every free of them to a slow path. */
+ *   SLAB-10 Blocks that the heap profiler samples lie in slabs of an owner of their own, which is
+ *           no thread's home and in no list of owners: nobody adopts or purges its slabs, and it
+ *           adopts none. The kind in their entries sends every free of them to a slow path. */
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 

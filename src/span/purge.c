@@ -11,7 +11,7 @@
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
-/* Purged units that are wanted again cost a page fault each: the learner's regret. */
+/* Purged units that are wanted again cost a fault for each OS page: regret, for reclaim/. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
     uint64_t regret = units & superslab->purged_units;
     if (regret != 0) {

@@ -2,8 +2,9 @@
  *
  * The provider of spans: superslabs, their units, and purges of unused ones.
  *
- *   superslab   4 MiB of user memory, 64 units; its record lies elsewhere (meta.c), with a byte
- *               128 and 9 times 64 opaque bytes per unit for the layer that uses the span.
+ *   superslab   4 MiB of user memory, 64 units. Its record lies elsewhere (meta.c): per unit a byte
+ *               that leads to its slab's first one, and for the layer that uses the span 128 opaque
+ *               bytes and 9 lines of 64.
  *
  * Invariants, all under HAK_LOCK_SPAN:
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in

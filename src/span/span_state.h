@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * State shared by superslab.c and purge.c; private to this folder. All of it [lock SPAN]. */
+ * The state of this folder, which the observer reads, too (door/). All of it [lock SPAN]. */
 #ifndef HAK_SPAN_SPAN_STATE_H
 #define HAK_SPAN_SPAN_STATE_H
 
