@@ -29,9 +29,9 @@
     X(slab_free, "free blocks of slabs")                                                           \
     X(uncarved, "blocks of slabs that were never handed out")                                      \
     X(slab_tail, "ends of slabs after their last block")                                           \
-    X(hole, "of slabs, returned to the kernel and not used since")                                 \
+    X(hole, "memory of slabs that was returned to the kernel and not used since")                  \
     X(large, "large blocks")                                                                       \
-    X(moving, "between two uses, or held back and guards (hardened library); else 0 at rest")      \
+    X(moving, "memory between two uses, held back or a guard (hardened library); else 0 at rest")  \
     X(unused_dirty, "unused parts of superslabs that hold memory")                                 \
     X(unused_clean, "unused parts of superslabs that hold none")                                   \
     X(huge, "huge blocks")                                                                         \
@@ -59,20 +59,20 @@
     X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
     X(keep_units_ms, "how long the learner keeps unused memory; 0: the standard rules decide")     \
     X(keep_huge_ms, "how long the learner keeps freed huge blocks; 0: the standard rules decide")  \
-    X(keep_units_saves_bytes, "what keep_units_ms saves a second (docs/learning.md)")              \
-    X(keep_huge_saves_bytes, "what keep_huge_ms saves a second (docs/learning.md)")                \
+    X(keep_units_saves_bytes, "bytes a second that keep_units_ms saves (docs/learning.md)")        \
+    X(keep_huge_saves_bytes, "bytes a second that keep_huge_ms saves (docs/learning.md)")          \
     X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")
 
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \
     X(slabs, "slabs of the class")                                                                 \
-    X(blocks, "its blocks that were handed out at least once: the sum of all below")               \
-    X(live, "its blocks that the program holds")                                                   \
-    X(cached, "its free blocks in bins of threads")                                                \
-    X(remote, "its free blocks sent to other CPUs' heaps, not received yet")                       \
-    X(quarantine, "its free blocks held back (hardened library)")                                  \
-    X(lost, "its free blocks in caches of threads that a fork left behind")                        \
-    X(free, "its free blocks in their slabs")
+    X(blocks, "blocks of the class that were handed out at least once: the sum of all below")      \
+    X(live, "blocks of the class that the program holds")                                          \
+    X(cached, "free blocks of the class in bins of threads")                                       \
+    X(remote, "free blocks of the class sent to other CPUs' heaps, not received yet")              \
+    X(quarantine, "free blocks of the class held back (hardened library)")                         \
+    X(lost, "free blocks of the class in caches of threads that a fork left behind")               \
+    X(free, "free blocks of the class in their slabs")
 
 #define HAK_STAT_FIELD(name, text) uint64_t name;
 
