@@ -30,6 +30,7 @@ KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof"}
 class Function:
     def __init__(self, file, head, parameters, body):
         self.file, self.body = file, body
+        self.lines = sum(1 for line in f"{head}{{{body}}}".split("\n") if line.strip())
         self.only_in = file if file.endswith(".c") and STATIC.search(head) else None
         self.parameters = [(NAME.findall(one) or [""])[-1] for one in split(parameters)]
         self.names = set(OWN_NAME.findall(body)) - set(DECLARED.findall(body)) - set(self.parameters)

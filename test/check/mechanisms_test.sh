@@ -23,6 +23,16 @@ tree '0009 test/unit/slab_test.c'
 accepts
 accepts --show
 grep -q '^ *2 slab .*time: 0.9 (0009 test/unit/slab_test.c)$' "$work/out" || fail "lines of code"
+printf 'int take(void) {\n    return a;\n}\n' >>"$work/tree/src/slab/slab.c"
+row part 'slab/slab.c:take' 0009
+accepts --show
+for lines in '2 slab' '3 part'; do
+    grep -q "^ *$lines " "$work/out" || fail "lines of $lines"
+done
+row parts 'slab/slab.c:take,gone' 0009
+refuses 'parts: src/slab/slab.c has no function gone'
+refuses 'take: in two rows, part and parts'
+tree 0009
 touch "$work/tree/src/slab.h"
 refuses 'src/slab.h: in no row'
 row again 'slab/slab.[ch]' 0009
