@@ -52,7 +52,8 @@ static HAK_COLD void check_refused(void *block) {
 
 /* While the heap profiler samples, every request comes here: a block of the bin, as on the hit
  * path, whose bytes are counted. NULL: a sample is due, the thread's distance is of another rate,
- * or the bin has no block to hand out. While nothing samples no thread has a distance of rate 0. */
+ * or the bin has no block to hand out. In the child of a fork a thread that once sampled may have a
+ * distance of rate 0, which is counted down without effect. */
 HAK_INLINE void *take_counted(unsigned sc, size_t rate) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     int64_t bytes = hak_sc_info[sc].bytes;

@@ -243,8 +243,7 @@ bool hak_os_advise_huge(void *base, size_t bytes, bool is_wanted) {
 
 /* An OS page that the kernel is told to be seldom used must be a page of its own. */
 bool hak_os_split_huge(void *base, size_t bytes) {
-    return !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_ADVISE)) &&
-           hak_syscall(SYS_madvise, base, bytes, MADV_COLD) == 0;
+    return os_may_call(HAK_OS_CALL_ADVISE) && hak_syscall(SYS_madvise, base, bytes, MADV_COLD) == 0;
 }
 
 static bool os_huge_is_default; /* [atomic] */

@@ -101,9 +101,9 @@ void hak_profile_follow(hak_tcache_t *tcache) {
     size_t rate = hak_load_relaxed(&hak_profile_rate);
     if (HAK_UNLIKELY(rate != 0)) {
         hak_sample_pace();
-    }
-    if (HAK_UNLIKELY(hak_profile_tend != NULL) && rate != 0) {
-        profile_follow_file(rate);
+        if (hak_profile_tend != NULL) {
+            profile_follow_file(rate);
+        }
     }
 }
 
