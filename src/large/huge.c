@@ -189,7 +189,7 @@ bool hak_huge_free(void *block, uint32_t entry) {
         return false;
     }
     size_t bytes = was.bytes;
-    if (hak_huge_hold(block, bytes, was.shift)) {
+    if (HAK_HARDEN && hak_huge_quarantine_put(block, bytes, was.shift)) {
         return true;
     }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
@@ -314,7 +314,7 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     hak_pagemap_set(target, 1, entry);
     hak_lock_release(HAK_LOCK_HUGE);
     hak_count(huge_remap);
-    if (keeps_source && !hak_huge_hold(block, old_bytes, shift)) {
+    if (keeps_source && !(HAK_HARDEN && hak_huge_quarantine_put(block, old_bytes, shift))) {
         hak_vacant_give(block, old_bytes, shift);
     }
     return target;

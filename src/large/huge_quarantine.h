@@ -48,10 +48,6 @@ void hak_huge_quarantine_end_guards(void);
  * is the caller's as it was. Without locks. */
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift);
 
-HAK_INLINE bool hak_huge_hold(char *base, size_t bytes, ptrdiff_t shift) {
-    return HAK_HARDEN && hak_huge_quarantine_put(base, bytes, shift);
-}
-
 /* Unmaps all, and frees what guarded.c holds back; returns whether there was any. Without locks. */
 bool hak_huge_quarantine_empty(void);
 HAK_INLINE bool hak_huge_quarantine_flush(void) {
