@@ -26,8 +26,7 @@ HAK_EXPORT const char *hak_version(void) {
 
 /* While the heap profiler samples. Threads without a tcache have no labels. */
 static HAK_NOINLINE void *alloc_labelled(size_t size, const void *site) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    tcache = hak_tcache_is_empty(tcache) ? hak_life_thread_start() : tcache;
+    hak_tcache_t *tcache = hak_tcache_own();
     if (tcache != NULL) {
         tcache->profile_label = site;
     }

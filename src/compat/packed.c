@@ -12,15 +12,9 @@
 
 #include <errno.h>
 
-/* NULL: the thread has none. */
-static hak_tcache_t *packed_tcache(void) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return HAK_LIKELY(!hak_tcache_is_empty(tcache)) ? tcache : hak_life_thread_start();
-}
-
 /* The profiler samples requests of bins only. */
 void *hak_compat_take(unsigned sc) {
-    hak_tcache_t *tcache = packed_tcache();
+    hak_tcache_t *tcache = hak_tcache_own();
     if (tcache == NULL || hak_load_relaxed(&hak_profile_rate) != 0) {
         return NULL;
     }
@@ -56,7 +50,7 @@ static void give_home(hak_owner_t *owner, hak_slab_t *slab, void *block) {
 /* In hardened builds the quarantine takes it. */
 void hak_compat_give(void *block) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
-    hak_tcache_t *tcache = packed_tcache();
+    hak_tcache_t *tcache = hak_tcache_own();
     if (HAK_HARDEN || tcache == NULL || !hak_slab_is_entry(entry) ||
         hak_slab_entry_is_sampled(entry)) {
         hak_fast_free(block);

@@ -9,10 +9,8 @@
 
 const hak_tally_t *hak_compat_tally(bool is_outside) {
     static const hak_tally_t none;
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (hak_tcache_is_empty(tcache)) {
-        tcache = is_outside ? hak_life_thread_start() : NULL;
-    }
+    /* the empty one has no tally */
+    hak_tcache_t *tcache = is_outside ? hak_tcache_own() : hak_tcache_self(hak_pagemap_base());
     if (tcache != NULL && tcache->tally == NULL && is_outside) {
         tcache->tally = hak_meta_take(HAK_TALLY_LINES);
     }

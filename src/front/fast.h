@@ -49,6 +49,12 @@ HAK_INLINE hak_tcache_t *hak_tcache_self(uintptr_t pagemap_base) {
     return (hak_tcache_t *)(hak_tcache_offset + pagemap_base);
 }
 
+/* The same, off the hit path: begins the thread, if need be. NULL: see hak_life_thread_start. */
+HAK_INLINE hak_tcache_t *hak_tcache_own(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return HAK_LIKELY(!hak_tcache_is_empty(tcache)) ? tcache : hak_life_thread_start();
+}
+
 /* The bin at an offset in words (TCACHE-6). */
 HAK_INLINE hak_bin_t *hak_bin_at(hak_tcache_t *tcache, int64_t bin_offset) {
     hak_bin_t *bin = (hak_bin_t *)((uint64_t *)tcache + bin_offset);

@@ -19,12 +19,8 @@ uint32_t hak_profile_large_count;
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 
-/* NULL: the fallback tcache serves the thread, or the underlying allocator (force_libc). */
-static hak_tcache_t *own_tcache(void) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    return HAK_LIKELY(!hak_tcache_is_empty(tcache)) ? tcache : hak_life_thread_start();
-}
-
+/* Without a tcache of its own, the fallback tcache serves the thread, or the underlying allocator
+ * (force_libc). */
 static bool is_forced(void) {
     return HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.force_libc));
 }
@@ -91,7 +87,7 @@ static HAK_COLD void *take_from_fallback(unsigned sc, const hak_request_t *reque
 
 HAK_INLINE void *malloc_small(unsigned sc, size_t align, size_t size) {
     hak_request_t request = {.bytes = size, .align = align};
-    hak_tcache_t *tcache = own_tcache();
+    hak_tcache_t *tcache = hak_tcache_own();
     if (HAK_LIKELY(tcache != NULL)) {
         return take(tcache, sc, &request);
     }
@@ -107,7 +103,7 @@ static HAK_NOINLINE void *aligned_block(size_t align, size_t size);
 /* A place without memory; a watched block, if one is due; or a block of the smallest class. */
 static HAK_NOINLINE void *malloc_zero_size(size_t align) {
     hak_request_t request = {.bytes = 0, .align = align};
-    hak_tcache_t *tcache = own_tcache();
+    hak_tcache_t *tcache = hak_tcache_own();
     if (HAK_UNLIKELY(tcache == NULL && is_forced())) {
         return malloc_result(underlying_malloc(align, 0));
     }
@@ -130,7 +126,7 @@ void *hak_slow_malloc(size_t size) {
 
 static hak_large_result_t malloc_large(size_t size, size_t align) {
     hak_large_result_t result = {0};
-    hak_tcache_t *tcache = own_tcache();
+    hak_tcache_t *tcache = hak_tcache_own();
     if (HAK_UNLIKELY(size > HAK_SLOW_MOST_BYTES || align > HAK_SLOW_MOST_BYTES)) {
         return result; /* no reclaim can help */
     }
@@ -174,7 +170,7 @@ void *hak_malloc_medium(size_t size) {
 /* --- calloc, aligned -------------------------------------------------------------------------- */
 
 void *hak_slow_calloc(size_t size) {
-    if (own_tcache() == NULL && is_forced()) {
+    if (hak_tcache_own() == NULL && is_forced()) {
         return hak_underlying_allocator.calloc(1, size);
     }
     if (size <= HAK_SC_MAX_SIZE) {

@@ -10,10 +10,7 @@ uintptr_t hak_partition_enter(hak_partition_t partition) {
     if (!HAK_HARDEN) {
         return hak_tcache_offset;
     }
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (hak_tcache_is_empty(tcache)) {
-        tcache = hak_life_thread_start();
-    }
+    hak_tcache_t *tcache = hak_tcache_own();
     uintptr_t before = hak_tcache_offset;
     if (tcache == NULL || hak_tcache_partition(tcache) == partition) {
         return before;
