@@ -20,7 +20,6 @@
 #include "span/summary.c"
 #include "span/superslab.c"
 
-#include "slab/harden.c"
 #include "slab/owner.c"
 #include "slab/purge.c"
 #include "slab/remote.c"

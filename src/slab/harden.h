@@ -4,12 +4,14 @@
  *
  *   in use   | the user's bytes           | canary |   8 bytes, of a secret and the address
  *   free     | link | zero ...                   |   checked when it is handed out
- *   the same | link | mark | zero ...            |   above 128 bytes, cleared as a whole (harden.c)
+ *   the same | link | mark | zero ...            |   above 128 bytes, cleared as a whole
  *
- * Of blocks above 128 bytes without the mark only the first 64 and the last 64 are cleared and
- * checked: the cost is the cache lines touched (docs/experiments/0033-hardened.md). A fresh block
- * is zero: its memory is clean, or was cleared when it was carved. With MTE tags the last word
- * holds the block's last tag (TAG-4). */
+ * Above 128 bytes a block is cleared as a whole while a budget lasts (front/quarantine.c). Its
+ * second word is a mark then, so a hand-out knows that the middle must be zero, too. Where memory
+ * went back to the kernel the mark did, too. Of blocks without it only the first 64 and the last 64
+ * are cleared and checked: the cost is the cache lines touched (docs/experiments/0033-hardened.md).
+ * A fresh block is zero: its memory is clean, or was cleared when it was carved. With MTE tags the
+ * last word holds the block's last tag (TAG-4). */
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 
@@ -80,10 +82,22 @@ HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
     }
 }
 
-/* --- harden.c: blocks cleared as a whole ------------------------------------------------------ */
+/* --- blocks cleared as a whole ---------------------------------------------------------------- */
+
+/* No block in use ends in it: none begins 8 bytes on. */
+HAK_INLINE uint64_t hak_harden_mark(const void *block) {
+    return hak_harden_canary((const char *)block + sizeof(uint64_t));
+}
 
 /* hak_harden_wipe for the whole block; bytes > 2 * HAK_FILL_PART_BYTES. */
-void hak_harden_wipe_whole(void *block, size_t bytes, unsigned last);
+HAK_INLINE void hak_harden_wipe_whole(void *block, size_t bytes, unsigned last) {
+    memset(block, 0, bytes);
+    ((uint64_t *)block)[1] = hak_harden_mark(block);
+    if (hak_tags_are_on()) {
+        *hak_harden_canary_at(block, bytes) = last;
+    }
+}
+
 /* hak_harden_hand_out of a block whose ends are not clear: fatal, unless it was cleared as a whole
  * and still is, but for the mark of that. */
 HAK_NOINLINE HAK_NEVER_NULL void *hak_harden_hand_out_whole(void *block, size_t bytes,
