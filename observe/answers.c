@@ -16,7 +16,7 @@ static uint64_t price_sum(const hak_price_t *price) {
     return price->taken + price->held;
 }
 
-static bool learner_read(obs_image_t *image, hak_learner_pool_t pool, hak_learner_view_t *view) {
+static bool learner_read(obs_image_t *image, hak_learner_pool_t pool, obs_learner_view_t *view) {
     obs_learner_t learner;
     uint64_t at = obs_root(image, learners) + pool * (uint64_t)obs_size(image, learner);
     uint64_t now = image->reader->now_ns;
@@ -41,11 +41,11 @@ static bool learner_read(obs_image_t *image, hak_learner_pool_t pool, hak_learne
     return true;
 }
 
-void obs_learner_read(hak_learner_pool_t pool, hak_learner_view_t *view) {
+void obs_learner_read(hak_learner_pool_t pool, obs_learner_view_t *view) {
     obs_image_t *image = obs_current;
     uint64_t learn = image->knobs.learn;
     hak_learn_t mode = learn <= HAK_LEARN_COUNTERFACTUAL ? (hak_learn_t)learn : HAK_LEARN_OFF;
-    *view = (hak_learner_view_t){
+    *view = (obs_learner_view_t){
         .mode = mode,
         .acts = mode == HAK_LEARN_ON && image->knobs.is_tight == 0,
         .strategy = HAK_STRATEGY_STANDARD,

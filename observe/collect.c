@@ -319,13 +319,13 @@ static void collect_huge(obs_image_t *image, hak_snapshot_t *snapshot) {
 
 /* 0: the standard rules decide. *saved: bytes a second. */
 static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
-    hak_learner_view_t view;
+    obs_learner_view_t view;
     obs_learner_read(pool, &view);
     const hak_price_t *own = &view.price[view.strategy],
                       *other = &view.price[HAK_STRATEGY_STANDARD];
     bool decides = view.acts && view.strategy != HAK_STRATEGY_STANDARD;
     uint64_t less = hak_excess(other->taken + other->held, own->taken + own->held);
-    *saved = decides ? hak_learner_rate(less) : 0;
+    *saved = decides ? obs_learner_rate(less) : 0;
     return decides ? HAK_STRATEGY_MS[view.strategy] : 0;
 }
 

@@ -198,11 +198,11 @@ static void put_keep(hak_text_t *text, hak_strategy_t strategy) {
 
 static void put_price(hak_text_t *text, const hak_price_t *price) {
     hak_text_format(text, "%s/s taken again, %s/s as the price of what is held",
-                    OBS_SIZE(hak_learner_rate(price->taken)),
-                    OBS_SIZE(hak_learner_rate(price->held)));
+                    OBS_SIZE(obs_learner_rate(price->taken)),
+                    OBS_SIZE(obs_learner_rate(price->held)));
 }
 
-static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_learner_view_t *view) {
+static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const obs_learner_view_t *view) {
     bool is_standard = view->strategy == HAK_STRATEGY_STANDARD;
     hak_text_format(text, "unused %s %s kept ", pool_names[pool], view->acts ? "are" : "would be");
     put_keep(text, view->strategy);
@@ -229,7 +229,7 @@ static void put_learner(hak_text_t *text, hak_learner_pool_t pool, const hak_lea
 
 static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
     for (hak_learner_pool_t pool = 0; pool < HAK_LEARNERS; pool++) {
-        hak_learner_view_t view;
+        obs_learner_view_t view;
         obs_learner_read(pool, &view);
         if (view.mode != HAK_LEARN_OFF) {
             text->length = 0;
@@ -240,8 +240,8 @@ static void write_learner(const hak_sink_t *sink, hak_text_t *text) {
 }
 
 static void json_price(const hak_sink_t *sink, const hak_price_t *price) {
-    hak_sink_format(sink, "\"taken_bytes\":%l,\"held_bytes\":%l}", hak_learner_rate(price->taken),
-                    hak_learner_rate(price->held));
+    hak_sink_format(sink, "\"taken_bytes\":%l,\"held_bytes\":%l}", obs_learner_rate(price->taken),
+                    obs_learner_rate(price->held));
 }
 
 static const char *const learn_names[] = {"0", "1", "counterfactual"};
@@ -251,7 +251,7 @@ static const char *json_bool(bool is_true) {
 }
 
 static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
-    hak_learner_view_t view;
+    obs_learner_view_t view;
     obs_learner_read(pool, &view);
     hak_sink_format(sink,
                     "%s\n{\"pool\":\"%s\",\"learn\":\"%s\",\"acts\":%s,\"keep_ms\":%l,"

@@ -114,7 +114,20 @@ typedef void obs_idle_visit_t(const char *base, size_t free_bytes, size_t uncarv
 void obs_visit_idle(obs_idle_visit_t *visit, void *context);
 
 /* What the learner of a pool decides, and why. */
-void obs_learner_read(hak_learner_pool_t pool, hak_learner_view_t *view);
+typedef struct obs_learner_view {
+    hak_learn_t mode;        /* off: no more is known */
+    bool acts;               /* else the standard decides: counterfactual, or near a limit */
+    hak_strategy_t strategy; /* in force; if it does not act it would be */
+    hak_strategy_t cheapest;
+    uint64_t age_ms; /* of that strategy */
+    bool is_locked;  /* the forecast failed: the standard decides for a while */
+    hak_price_t price[HAK_STRATEGIES], real;
+} obs_learner_view_t;
+void obs_learner_read(hak_learner_pool_t pool, obs_learner_view_t *view);
+/* In bytes a second, from a sum that had time to settle. */
+HAK_INLINE uint64_t obs_learner_rate(uint64_t sum_kib) {
+    return sum_kib * 1024 / HAK_LEARNER_FADE * 10;
+}
 
 /* The image that was opened last, which all writers are about: one at a time. */
 extern obs_image_t *obs_current;

@@ -62,20 +62,9 @@ typedef struct hak_price {
 } hak_price_t;
 enum { HAK_LEARNER_FADE = 64, HAK_LEARNER_LOCK_MS = 60000 /* after a wrong forecast */ };
 
-/* In bytes a second, from a sum that had time to settle. */
-HAK_INLINE uint64_t hak_learner_rate(uint64_t sum_kib) {
-    return sum_kib * 1024 / HAK_LEARNER_FADE * 10;
-}
-
-/* What the learner says: the observer fills the mode, what follows from it, the age and the
- * cheapest. */
 typedef struct hak_learner_view {
-    hak_learn_t mode;        /* off: no more is known */
-    bool acts;               /* else the standard decides: counterfactual, or near a limit */
-    hak_strategy_t strategy; /* in force; if it does not act it would be */
-    hak_strategy_t cheapest;
-    uint64_t age_ms; /* of that strategy */
-    bool is_locked;  /* the forecast failed: the standard decides for a while */
+    hak_strategy_t strategy; /* in force; if the learner does not act it would be */
+    bool is_locked;          /* the forecast failed: the standard decides for a while */
     hak_price_t price[HAK_STRATEGIES], real;
 } hak_learner_view_t;
 

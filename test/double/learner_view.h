@@ -9,14 +9,26 @@
 #include "os/os.h"
 #include "reclaim/learner.h"
 
-static inline hak_learner_view_t learner_view(hak_learner_pool_t pool) {
+#include <string.h>
+
+typedef struct learner_view {
+    hak_learn_t mode;
+    bool acts, is_locked;
+    hak_strategy_t strategy, cheapest;
+    uint64_t age_ms;
+    hak_price_t price[HAK_STRATEGIES], real;
+} learner_view_t;
+
+static inline learner_view_t learner_view(hak_learner_pool_t pool) {
     const learner_t *learner = &hak_learners[pool];
-    hak_learner_view_t view = {.strategy = HAK_STRATEGY_STANDARD};
+    learner_view_t view = {.strategy = HAK_STRATEGY_STANDARD};
     hak_lock_acquire(HAK_LOCK_LEARNER);
     if (learner->step_ns != 0) {
-        view = learner->view;
+        view.strategy = learner->view.strategy;
+        view.real = learner->view.real;
+        memcpy(view.price, learner->view.price, sizeof view.price);
         view.age_ms = hak_excess(hak_os_now_ns(), learner->since_ns) / 1000000;
-        view.is_locked = view.is_locked && view.age_ms < HAK_LEARNER_LOCK_MS;
+        view.is_locked = learner->view.is_locked && view.age_ms < HAK_LEARNER_LOCK_MS;
     }
     hak_lock_release(HAK_LOCK_LEARNER);
     view.mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);

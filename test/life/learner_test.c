@@ -15,7 +15,7 @@ enum { HIGH_STEPS = 30, LOW_STEPS = 80, SWINGS_MOST = 60 };
 
 static size_t fork_count, thread_count;
 
-static hak_learner_view_t view(void) {
+static learner_view_t view(void) {
     return learner_view(HAK_LEARNER_UNITS);
 }
 
@@ -65,7 +65,7 @@ static void *work_and_vanish(void *argument) {
 
 static void child_main(void) {
     expect_watchdog();
-    hak_learner_view_t found = view();
+    learner_view_t found = view();
     EXPECT(found.strategy == HAK_STRATEGY_STANDARD && found.age_ms == 0);
     EXPECT_EQ(found.price[HAK_STRATEGIES - 1].held, 0);
     learn();

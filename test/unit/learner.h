@@ -136,7 +136,7 @@ static inline void program_tick(program_t *program, size_t in_use) {
     }
 }
 
-static inline hak_learner_view_t program_view(void) {
+static inline learner_view_t program_view(void) {
     return learner_view(HAK_LEARNER_UNITS);
 }
 

@@ -61,7 +61,7 @@ static void check_forecast_with_bound(unsigned times, unsigned period, unsigned 
     program_begin(NULL);
     uint64_t interlocks = hak_counters.learner_interlock;
     program_run(&program, LOAD_TICKS, period, low_ticks, bound / 2 * times);
-    hak_learner_view_t view = program_view();
+    learner_view_t view = program_view();
     assert_int_equal(hak_counters.learner_interlock, interlocks);
     hak_price_t foretold = view.price[view.strategy];
     assert_in_range(view.real.taken, foretold.taken / 10 * 7, foretold.taken / 10 * 13 + 64);
@@ -79,7 +79,7 @@ LEARNER_TEST(beyond_the_bound_no_keep_time_is_foretold_to_help) {
 LEARNER_TEST(what_stays_for_good_has_no_price) {
     program_t program = {.stay = LOAD_BYTES};
     program_run(&program, 2 * LOAD_TICKS, 500, 400, LOAD_BYTES);
-    hak_learner_view_t view = program_view();
+    learner_view_t view = program_view();
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
         assert_int_equal(view.price[i].taken + view.price[i].held, 0); /* all has faded */
     }

@@ -77,7 +77,7 @@ static oracle_t regret_of(hak_strategy_t chosen, double own_price, double standa
 /* It explores nothing: a keep time comes into force only once it is cheaper by an eighth and 4 MiB,
  * or the standard after a failed forecast. */
 static void check_change(hak_strategy_t before, uint64_t failed) {
-    hak_learner_view_t view = program_view();
+    learner_view_t view = program_view();
     hak_price_t from = view.price[before], to = view.price[view.strategy];
     uint64_t clear = (to.taken + to.held) / 8 * 9 + (4u << 10);
     UNIT_EXPECT(hak_counters.learner_interlock != failed || clear < from.taken + from.held,

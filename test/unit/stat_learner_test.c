@@ -55,7 +55,7 @@ SAID_TEST(standard_is_named_until_something_is_decided) {
 SAID_TEST(decision_is_explained_with_its_price_and_the_standards) {
     program_t program = {0};
     keep_longer(&program);
-    hak_learner_view_t view = program_view();
+    learner_view_t view = program_view();
     char words[128];
     snprintf(words, sizeof words,
              "are kept %.1f s, as the learner chose %u s ago: 0 B/s taken again, ",
