@@ -17,6 +17,12 @@ static void json_sum(const hak_sink_t *sink, const char *name, const hak_profile
 
 /* --- a site ----------------------------------------------------------------------------------- */
 
+/* The lower bound of a lifetime's bucket. */
+static uint64_t lifetime_ns(unsigned bucket) {
+    uint64_t octave = 1ull << (HAK_PROFILE_LIFETIME_LOG2 + bucket / 2);
+    return bucket == 0 ? 0 : bucket % 2 == 0 ? octave : octave + octave / 2;
+}
+
 /* The lifetime that `part` of 100 freed samples did not exceed, about: the middle of its bucket. */
 static uint64_t lifetime_part(const hak_profile_site_t *site, uint64_t freed, unsigned part) {
     uint64_t rank = (freed * part + 99) / 100, passed = 0;
@@ -24,8 +30,8 @@ static uint64_t lifetime_part(const hak_profile_site_t *site, uint64_t freed, un
     while (bucket + 1 < HAK_PROFILE_LIFETIMES && passed + site->lifetime[bucket] < rank) {
         passed += site->lifetime[bucket++];
     }
-    uint64_t low = hak_profile_lifetime_ns(bucket);
-    return freed == 0 ? 0 : low + (hak_profile_lifetime_ns(bucket + 1) - low) / 2;
+    uint64_t low = lifetime_ns(bucket);
+    return freed == 0 ? 0 : low + (lifetime_ns(bucket + 1) - low) / 2;
 }
 
 static void json_lifetimes(const hak_sink_t *sink, const hak_profile_site_t *site,

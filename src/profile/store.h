@@ -116,10 +116,4 @@ static inline uint32_t hak_profile_site_bytes(uint32_t depth) {
 /* Where the first site lies. */
 uint32_t hak_profile_store_first(const hak_profile_store_t *store);
 
-/* The lower bound of a lifetime's bucket. */
-static inline uint64_t hak_profile_lifetime_ns(unsigned bucket) {
-    uint64_t octave = 1ull << (HAK_PROFILE_LIFETIME_LOG2 + bucket / 2);
-    return bucket == 0 ? 0 : bucket % 2 == 0 ? octave : octave + octave / 2;
-}
-
 #endif
