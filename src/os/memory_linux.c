@@ -41,8 +41,13 @@ HAK_AT_START static void os_clock_init(void) {
     void *own = (void *)hak_test_clock;
     if (HAK_SHARED && own == NULL) {
         const char *file;
-        const void *libc = hak_libc_object_of(hak_libc_function(), &file);
-        own = hak_os_definition((uintptr_t)libc, "clock_gettime");
+        const void *function = hak_libc_function();
+        uintptr_t libc;
+        if (!hak_libc_find_start((uintptr_t)function,
+                                 &libc)) { /* before 2.35; dladdr searches names */
+            libc = (uintptr_t)hak_libc_object_of(function, &file);
+        }
+        own = hak_os_definition(libc, "clock_gettime");
     }
     if (own != NULL && own != (void *)os_clock.get) { /* a second start finds it sealed */
         os_clock.get = (__typeof__(clock_gettime) *)own;
