@@ -238,7 +238,8 @@ static uint64_t zeros_bytes(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
 
 uint64_t obs_resident(obs_reader_t *reader, uint64_t at, uint64_t bytes) {
     uint64_t all = pages_bytes(reader, at, bytes, false);
-    return all != SIZE_MAX && reader->has_zeros ? all - zeros_bytes(reader, at, bytes) : all;
+    return all != SIZE_MAX && reader->has_zeros ? hak_excess(all, zeros_bytes(reader, at, bytes))
+                                                : all;
 }
 
 void obs_set_zeros(obs_reader_t *reader, size_t mapping) {

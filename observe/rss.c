@@ -182,8 +182,9 @@ static bool lacks_shared(const obs_mapping_t *mapping) {
     uint64_t bytes = mapping->end - mapping->start;
     uint64_t shared = obs_shared(reader, mapping->start, bytes);
     uint64_t all = obs_resident(reader, mapping->start, bytes);
-    return all != SIZE_MAX &&
-           hak_excess(all, mapping->resident_bytes) >= shared - shared / SHARED_PART;
+    uint64_t lacking = hak_excess(all, mapping->resident_bytes);
+    return all != SIZE_MAX && lacking != 0 &&
+           hak_excess(shared, lacking) <= mapping->resident_bytes / SHARED_PART;
 }
 
 static void look_at_mapping(size_t number, rss_work_t *work) {
@@ -206,7 +207,7 @@ static void look_at_mapping(size_t number, rss_work_t *work) {
     }
     if (shared != 0 && obs_current->reader->knows_rss && lacks_shared(mapping)) {
         obs_set_zeros(obs_current->reader, number);
-        ours -= shared;
+        ours = hak_excess(ours, shared);
     }
     work->out->rss_bytes += mapping->resident_bytes;
     if (ours <= mapping->resident_bytes) {
