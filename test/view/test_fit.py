@@ -174,7 +174,7 @@ def test_what_cannot_be_is_one_line(words, says):
 
 
 def test_a_page_that_cannot_be_drawn_is_told_before_the_program_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)  # its import fails
     monkeypatch.setattr(fit, "_check", pytest.fail)
     with pytest.raises(ViewError, match="--html needs the Python package plotly"):
         main.run(["fit", "--html", str(tmp_path / "x.html"), "--", "true"])

@@ -4,7 +4,6 @@ and on each allocator that is installed: how large its container must be."""
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import re
@@ -250,8 +249,11 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(number, _end)
     for path in filter(None, (given.json, given.html)):
         need_writable(path)
-    if given.html and importlib.util.find_spec("plotly") is None:
-        raise ViewError("fit: --html needs the Python package plotly; without it there are text and --json")
+    if given.html:
+        try:
+            import plotly.graph_objects  # noqa: F401  (before the program runs for minutes)
+        except ImportError:
+            raise ViewError("fit: --html needs the Python package plotly; without it there are text and --json") from None
     program, chosen, group = _check(given.program), arms(given), groups.find()
     has_limits = not isinstance(group, groups.Largest)
     env = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
