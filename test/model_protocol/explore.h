@@ -12,8 +12,8 @@
 
 enum { MODEL_THREADS = 3 }; /* at most, besides what runs before and after them */
 
-typedef enum model_order { MODEL_RELAXED, MODEL_ACQUIRE, MODEL_RELEASE } model_order_t;
-typedef enum model_rmw { MODEL_SWAP, MODEL_ADD, MODEL_SUB, MODEL_OR } model_rmw_t;
+typedef enum model_order { MODEL_RELAXED, MODEL_ACQUIRE, MODEL_RELEASE, MODEL_BOTH } model_order_t;
+typedef enum model_rmw { MODEL_SWAP, MODEL_ADD, MODEL_SUB, MODEL_OR, MODEL_AND } model_rmw_t;
 
 /* Where an operation stands, for the trace of a failure. */
 typedef struct model_site {
@@ -82,9 +82,9 @@ typedef struct model_scenario {
         __VA_ARGS__;                                                                               \
     }
 
-/* Of litmus.c, scenario.c, fork.c and locks.c; each ends with one without a name. */
+/* Of litmus.c, scenario.c, fork.c, locks.c and units.c; each ends with one without a name. */
 extern const model_scenario_t litmus_scenarios[], world_scenarios[], fork_scenarios[],
-    lock_scenarios[];
+    lock_scenarios[], unit_scenarios[];
 
 /* Runs all executions; returns their number. */
 uint64_t model_explore(const model_scenario_t *scenario);

@@ -72,7 +72,7 @@ static uint64_t word_read(word_t *word, unsigned index, model_order_t order) {
     const store_t *store = &word->store[index];
     t->id = model_mix(t->id, store->id);
     t->view.oldest[word - m.word] = (uint8_t)index;
-    view_join(order == MODEL_ACQUIRE ? &t->view : &t->loaded, &store->handed);
+    view_join((order & MODEL_ACQUIRE) != 0 ? &t->view : &t->loaded, &store->handed);
     return store->value;
 }
 
@@ -88,7 +88,7 @@ static void word_write(word_t *word, uint64_t value, model_order_t order, bool i
     if (is_rmw) {
         store->handed = word->store[word->count - 1].handed;
     }
-    view_join(&store->handed, order == MODEL_RELEASE ? &t->view : &t->fenced);
+    view_join(&store->handed, (order & MODEL_RELEASE) != 0 ? &t->view : &t->fenced);
     t->view.time[m.now]++; /* what follows was not handed on */
     store->value = value;
     store->id = model_mix(t->id, m.now);
@@ -150,6 +150,7 @@ uint64_t model_rmw(model_word_t at, model_rmw_t kind, uint64_t operand, model_or
     uint64_t value = kind == MODEL_SWAP  ? operand
                      : kind == MODEL_ADD ? was + operand
                      : kind == MODEL_OR  ? was | operand
+                     : kind == MODEL_AND ? was & operand
                                          : was - operand;
     if (word == NULL) {
         value_write(at, value);

@@ -4,6 +4,7 @@
 #include "os/os.h"
 
 #include "base/check.h"
+#include "front/find_free.h"
 #include "world.h"
 
 #define WORLD_FATAL_TEXT(name, text) text,
@@ -20,6 +21,11 @@ void hak_huge_page_touch(char *block) {
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     static const char *const text[] = {HAK_FATAL_KINDS(WORLD_FATAL_TEXT)};
     model_fail("fatal: %s: %p %s", text[kind], address, detail != NULL ? detail : "");
+}
+
+/* What a thread wrote looks like a mark: never here. */
+void hak_check_not_marked(const void *block) {
+    hak_fatal(HAK_FATAL_DOUBLE_FREE, block, "marked");
 }
 
 unsigned hak_os_cpu_count(void) {

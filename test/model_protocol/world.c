@@ -180,8 +180,7 @@ static void share_all(unsigned owners, unsigned units) {
     }
 }
 
-/* Owners that a thread makes later are among the words from the start. */
-void world_start(unsigned owners, unsigned units) {
+void world_threads(void) {
     model_thread_state(MODEL_WORD(&lock_own.is_forking));
     model_thread_state(MODEL_WORD(&lock_own.held));
     model_thread_state(MODEL_WORD(&lock_own.waiting));
@@ -191,6 +190,11 @@ void world_start(unsigned owners, unsigned units) {
     model_thread_state(MODEL_WORD(&hak_in_unlocked_update));
     model_thread_state(MODEL_WORD(&hak_wanted));
     model_thread_state(MODEL_WORD(&world_time));
+}
+
+/* Owners that a thread makes later are among the words from the start. */
+void world_start(unsigned owners, unsigned units) {
+    world_threads();
     ghost_start();
     world_map();
     world_units_free = (1u << units) - 1;
@@ -213,11 +217,6 @@ unsigned world_slab(unsigned owner, unsigned count) {
         world_take(world_home[owner], 1);
     }
     return unit;
-}
-
-/* What a thread wrote looks like a mark: never here. */
-void hak_check_not_marked(const void *block) {
-    hak_fatal(HAK_FATAL_DOUBLE_FREE, block, "marked");
 }
 
 /* --- what threads do -------------------------------------------------------------------------- */

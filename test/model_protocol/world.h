@@ -42,6 +42,8 @@ extern hak_owner_t *world_home[WORLD_OWNERS + 1]; /* from 1 on */
 /* What a thread that sends to the slab of a unit notes: its child needs one thread for each. */
 extern hak_slab_t *world_sending[WORLD_UNITS];
 
+/* What the sources keep for each thread. */
+void world_threads(void);
 /* Makes everything anew: `owners` owners with one user each, and `units` units of memory. */
 void world_start(unsigned owners, unsigned units);
 /* A slab of the owner with `count` blocks, all in use. Returns its unit. */

@@ -32,6 +32,10 @@
 #define hak_add_release(p, v) MODEL_RMW(p, MODEL_ADD, v, MODEL_RELEASE, "add " #p)
 #define hak_or_release(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_RELEASE, "or " #p)
 #define hak_or_relaxed(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_RELAXED, "or " #p)
+#define hak_or_acquire_release(p, v) MODEL_RMW(p, MODEL_OR, v, MODEL_BOTH, "or " #p)
+#define hak_and_relaxed(p, v) MODEL_RMW(p, MODEL_AND, v, MODEL_RELAXED, "and " #p)
+#define hak_and_acquire(p, v) MODEL_RMW(p, MODEL_AND, v, MODEL_ACQUIRE, "and " #p)
+#define hak_swap_acquire_release(p, v) MODEL_RMW(p, MODEL_SWAP, v, MODEL_BOTH, "swap " #p)
 #define hak_sub_relaxed(p, v) MODEL_RMW(p, MODEL_SUB, v, MODEL_RELAXED, "sub " #p)
 
 #define hak_fence_release() model_fence(MODEL_RELEASE)
@@ -42,6 +46,7 @@
 #define hak_cas_relaxed(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_RELAXED)
 #define hak_cas_release(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_RELEASE)
 #define hak_cas_acquire(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_ACQUIRE)
+#define hak_cas_acquire_release(p, expected, desired) MODEL_CAS(p, expected, desired, MODEL_BOTH)
 
 /* What one thread writes: a plain write for the explorer, so two writers are a race. */
 #define hak_single_writer_load(p) ((__typeof__(*(p)))model_peek(MODEL_WORD(p)))
