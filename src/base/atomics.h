@@ -20,11 +20,14 @@
 #define hak_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define hak_swap_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define hak_swap_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELEASE)
+#define hak_swap_acquire_release(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 #define hak_swap_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 #define hak_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 #define hak_add_release(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELEASE)
 #define hak_or_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELEASE)
 #define hak_or_relaxed(p, v) __atomic_fetch_or((p), (v), __ATOMIC_RELAXED)
+#define hak_or_acquire_release(p, v) __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
+#define hak_and_acquire(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQUIRE)
 #define hak_and_relaxed(p, v) __atomic_fetch_and((p), (v), __ATOMIC_RELAXED)
 #define hak_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
 
@@ -41,6 +44,9 @@
     __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 #define hak_cas_acquire(p, expected, desired)                                                      \
     __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+
+#define hak_cas_acquire_release(p, expected, desired)                                              \
+    __atomic_compare_exchange_n((p), (expected), (desired), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
 
 #define hak_single_writer_load(p) hak_load_relaxed(p)
 #define hak_single_writer_store(p, v) hak_store_relaxed((p), (v))

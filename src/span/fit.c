@@ -14,68 +14,104 @@ uint64_t hak_fit_places(unsigned align_log2) {
     return align_log2 == 0 ? ~0ull : ~0ull / hak_mask(1u << align_log2); /* a bit of every 2^n */
 }
 
-static void fit_set(const hak_superslab_t *superslab, unsigned align_log2) {
-    unsigned longest = hak_longest_run(superslab->free_units, hak_fit_places(align_log2));
-    hak_summary_set(align_log2 == 0 ? hak_fit_of(superslab) : &hak_span_state.fit[align_log2],
-                    superslab->index, longest);
+static hak_summary_t *fit_of(hak_partition_t partition, unsigned align_log2) {
+    return align_log2 == 0 ? hak_fit_any(partition) : &hak_span_state.fit[align_log2];
 }
 
-HAK_COLD void hak_fit_note_aligned(const hak_superslab_t *superslab) {
-    bool is_any = hak_span_partition(superslab) == HAK_PARTITION_ANY;
-    for (unsigned n = 1; is_any && n < HAK_SPAN_ALIGNS; n++) {
-        if ((hak_span_state.alignments >> n & 1) != 0) {
-            fit_set(superslab, n);
+/* Aligned runs are not looked for: the next search in vain lowers what is too much. */
+void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run, bool is_dirty) {
+    bool is_any = partition == HAK_PARTITION_ANY;
+    unsigned kept = 1 | (is_any ? hak_load_relaxed(&hak_span_state.alignments) : 0u);
+    for (; kept != 0; kept &= kept - 1) {
+        hak_summary_raise(fit_of(partition, hak_ctz(kept)), index, run);
+    }
+    if (is_dirty) {
+        hak_summary_raise(&hak_span_state.dirty, index, 1);
+    }
+}
+
+/* The superslab at a place that the partition's summaries may name; NULL: none. */
+static hak_superslab_t *table_get(uint32_t index, hak_partition_t partition) {
+    hak_superslab_t **table = hak_load_acquire(&hak_span_state.table); /* pairs SUMMARY */
+    hak_superslab_t *superslab = hak_load_relaxed(&table[index]);
+    return superslab != NULL && hak_span_partition(superslab) == partition ? superslab : NULL;
+}
+
+static uint64_t units_look(hak_superslab_t *superslab) {
+    return hak_or_acquire_release(&superslab->free_units, 0); /* pairs UNITS */
+}
+
+/* A search in vain saw `before`. A thread that lowers a promise looks at the units afterwards, and
+ * a thread that gives units looks at the promise afterwards: one of both sees that it is too small.
+ * By then the place may be another superslab's, too, or have been nobody's (NULL). */
+static void fit_lower(hak_partition_t partition, unsigned align_log2, uint32_t index,
+                      hak_superslab_t *superslab, uint64_t before) {
+    hak_summary_t *fit = fit_of(partition, align_log2);
+    if (hak_summary_lower(fit, index, hak_longest_run(before, hak_fit_places(align_log2)))) {
+        uint64_t free = superslab != NULL ? units_look(superslab) : 0;
+        if (HAK_UNLIKELY((free & ~before) != 0 || table_get(index, partition) != superslab)) {
+            hak_summary_raise(fit, index, HAK_SUPERSLAB_UNITS);
         }
     }
 }
 
-void hak_fit_note(const hak_superslab_t *superslab) {
-    fit_set(superslab, 0);
-    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
-        hak_fit_note_aligned(superslab);
+void hak_fit_settle(uint32_t index) {
+    hak_superslab_t *superslab = hak_span_state.table[index];
+    uint64_t free = superslab != NULL ? hak_load_relaxed(&superslab->free_units) : 0;
+    fit_lower(HAK_PARTITION_ANY, 0, index, table_get(index, HAK_PARTITION_ANY), free);
+    if (hak_summary_lower(&hak_span_state.dirty, index, 0) && superslab != NULL &&
+        (units_look(superslab) & ~hak_load_relaxed(&superslab->clean_units)) != 0) {
+        hak_summary_raise(&hak_span_state.dirty, index, 1);
     }
-}
-
-void hak_fit_settle(hak_superslab_t *next) {
-    if (hak_span_state.unsettled != NULL) {
-        fit_set(hak_span_state.unsettled, 0);
-    }
-    hak_span_state.unsettled = next;
 }
 
 static HAK_COLD void fit_begin(unsigned align_log2) {
     hak_span_state_t *state = &hak_span_state;
-    state->alignments |= (uint8_t)(1u << align_log2);
+    hak_store_relaxed(&state->alignments, (uint8_t)(state->alignments | 1u << align_log2));
     for (uint32_t i = 0; i < state->end; i++) {
         const hak_superslab_t *superslab = state->table[i];
         if (superslab != NULL && hak_span_partition(superslab) == HAK_PARTITION_ANY) {
-            fit_set(superslab, align_log2);
+            hak_summary_raise(&state->fit[align_log2], i, HAK_SUPERSLAB_UNITS);
         }
     }
 }
 
-/* Corrects a summary that promises too much: the unsettled one, or after a fork in a section. */
-hak_superslab_t *hak_fit_find(hak_partition_t partition, unsigned count, size_t align,
-                              uint64_t *starts) {
-    hak_span_state_t *state = &hak_span_state;
+/* The lowest run there. Others may take and give units meanwhile. */
+static bool units_take(hak_superslab_t *superslab, unsigned count, uint64_t places,
+                       hak_units_t *units) {
+    uint64_t starts;
+    units->before = hak_load_relaxed(&superslab->free_units);
+    while ((starts = hak_run_starts(units->before, count) & places) != 0) {
+        units->mask = hak_mask(count) << hak_ctz(starts);
+        uint64_t after = units->before & ~units->mask; /* pairs UNITS */
+        if (HAK_LIKELY(hak_cas_acquire(&superslab->free_units, &units->before, after))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t align,
+                              hak_units_t *units) {
+    const hak_span_state_t *state = &hak_span_state;
     unsigned align_log2 = align <= HAK_UNIT_BYTES ? 0 : hak_log2(align) - HAK_UNIT_LOG2;
     HAK_ASSERT(align_log2 < HAK_SPAN_ALIGNS, "SPAN-4");
-    if (HAK_UNLIKELY(state->capacity == 0)) {
+    if (HAK_UNLIKELY(hak_load_acquire(&state->capacity) == 0)) { /* pairs SUMMARY */
         return NULL;
     }
     if (HAK_UNLIKELY(align_log2 != 0) && (state->alignments >> align_log2 & 1) == 0) {
         fit_begin(align_log2);
     }
     HAK_ASSERT(align_log2 == 0 || partition == HAK_PARTITION_ANY, "SPAN-4");
-    const hak_summary_t *fit = align_log2 == 0 ? hak_fit_any(partition) : &state->fit[align_log2];
+    uint64_t places = hak_fit_places(align_log2);
     uint32_t index;
-    while ((index = hak_summary_find(fit, count)) != HAK_SUMMARY_NONE) {
-        hak_superslab_t *superslab = state->table[index];
-        *starts = hak_run_starts(superslab->free_units, count) & hak_fit_places(align_log2);
-        if (HAK_LIKELY(*starts != 0)) {
+    while ((index = hak_summary_find(fit_of(partition, align_log2), count)) != HAK_SUMMARY_NONE) {
+        hak_superslab_t *superslab = table_get(index, partition);
+        units->before = 0;
+        if (superslab != NULL && HAK_LIKELY(units_take(superslab, count, places, units))) {
             return superslab;
         }
-        fit_set(superslab, align_log2);
+        fit_lower(partition, align_log2, index, superslab, units->before);
     }
     return NULL;
 }

@@ -85,7 +85,7 @@ static bool huge_price_allows(const char *unit) {
 static bool huge_page_is_wanted(hak_dense_t *use, const char *unit) {
     const hak_span_state_t *state = &hak_span_state;
     size_t small_count = (size_t)state->count * HAK_SUPERSLAB_HUGE_PAGES - state->huge_page_count;
-    return use != HAK_SPAN_SPARSE && state->in_use_units >= HUGE_PAGE_LEAST_UNITS &&
+    return use != HAK_SPAN_SPARSE && hak_span_in_use(hak_span_counts()) >= HUGE_PAGE_LEAST_UNITS &&
            hak_load_relaxed(&hak_knobs.huge_pages) && !state->lacks_huge_pages &&
            !hak_load_relaxed(&hak_knobs.is_tight) &&
            (state->huge_page_count < HUGE_PAGE_MIXED_MOST || small_count < HUGE_PAGE_MIXED_MOST) &&
@@ -99,7 +99,7 @@ static char *huge_page_base(const hak_superslab_t *superslab, unsigned i) {
 static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_huge) {
     hak_span_state_t *state = &hak_span_state;
     if (hak_os_advise_huge(huge_page_base(superslab, i), HAK_HUGE_PAGE_BYTES, is_huge)) {
-        superslab->huge_pages ^= (uint8_t)(1u << i);
+        hak_store_relaxed(&superslab->huge_pages, (uint8_t)(superslab->huge_pages ^ 1u << i));
         state->huge_page_count += is_huge ? 1 : -(size_t)1;
     } else {
         state->lacks_huge_pages = true; /* not built in, or too many mappings */
@@ -107,32 +107,50 @@ static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_hug
 }
 
 /* Its first byte makes all of it resident, so none of it counts as clean. */
-static void huge_page_open(hak_superslab_t *superslab, uint64_t range) {
-    hak_span_note_wanted(superslab, range);
-    superslab->clean_units &= ~range;
-    superslab->padding_units |= range;
-    hak_span_add_dirty(HAK_HUGE_PAGE_UNITS);
-    hak_count(huge_page_open);
+static void huge_page_open(hak_superslab_t *superslab, uint64_t units) {
+    hak_span_note_wanted(superslab, units);
+    (void)hak_and_relaxed(&superslab->clean_units, ~units);
+    (void)hak_or_relaxed(&superslab->padding_units, units);
+    (void)hak_span_count_given(0, hak_popcount(units));
 }
 
-void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_dense_t *use) {
-    uint64_t clean = superslab->free_units & superslab->clean_units;
-    for (unsigned i = 0; (units & clean) != 0 && i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
+/* Under the lock, which keeps purges away: takes what is free and clean of the range beside the
+ * caller's units, so that what changes is the caller's. Others may have clean units of it, and wait
+ * to come here. */
+static void range_open(hak_superslab_t *superslab, unsigned i, uint64_t mask, hak_dense_t *use) {
+    uint64_t range = hak_span_huge_page(i), bit = 1ull << i, mine = mask & range;
+    uint64_t rest = hak_load_relaxed(&superslab->clean_units) & range & ~mask;
+    rest &= hak_and_acquire(&superslab->free_units, ~rest); /* pairs UNITS */
+    uint64_t clean = hak_load_relaxed(&superslab->clean_units) & range;
+    bool is_huge = (superslab->huge_pages & bit) != 0;
+    if (clean == range && (is_huge || (rest | mine) == range)) { /* nobody wrote to it */
+        bool begins = (range >> hak_ctz(mask) & 1) != 0;         /* with the span */
+        char *unit = superslab->base + (size_t)hak_ctz(mask) * HAK_UNIT_BYTES;
+        if (huge_page_is_wanted(use, begins ? unit : NULL) != is_huge) {
+            huge_page_change(superslab, i, !is_huge);
+        }
+        hak_count_by(huge_page_open, superslab->huge_pages >> i & 1);
+    }
+    if ((superslab->huge_pages & bit) != 0) {
+        huge_page_open(superslab, clean & (rest | mine));
+    }
+    (void)hak_or_acquire_release(&superslab->free_units, rest); /* pairs UNITS */
+    /* others may have given units beside it */
+    hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
+}
+
+void hak_span_note_opened(hak_superslab_t *superslab, const hak_units_t *units, hak_dense_t *use) {
+    uint64_t clean = hak_load_relaxed(&superslab->clean_units), unwritten = units->before & clean;
+    for (unsigned i = 0; i < HAK_SUPERSLAB_HUGE_PAGES; i++) {
         uint64_t range = hak_span_huge_page(i);
-        if ((units & range) == 0 || (clean & range) != range) {
-            continue;
-        }
-        bool begins = (range >> hak_ctz(units) & 1) != 0; /* with the span */
-        char *unit = superslab->base + (size_t)hak_ctz(units) * HAK_UNIT_BYTES;
-        bool is_wanted = huge_page_is_wanted(use, begins ? unit : NULL);
-        if (is_wanted != ((superslab->huge_pages >> i & 1) != 0)) {
-            huge_page_change(superslab, i, is_wanted);
-        }
-        if ((superslab->huge_pages >> i & 1) != 0) {
-            huge_page_open(superslab, range);
+        bool is_huge = (hak_load_relaxed(&superslab->huge_pages) >> i & 1) != 0;
+        bool may_open = use != HAK_SPAN_SPARSE && (unwritten & range) == range;
+        if ((units->mask & clean & range) != 0 && (is_huge || may_open)) {
+            hak_lock_acquire(HAK_LOCK_SPAN);
+            range_open(superslab, i, units->mask, use);
+            hak_lock_release(HAK_LOCK_SPAN);
         }
     }
-    superslab->padding_units &= ~units;
 }
 
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units) {
@@ -143,7 +161,7 @@ uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units) {
             split |= (uint8_t)(superslab->huge_pages & 1u << i);
         }
     }
-    superslab->huge_pages &= (uint8_t)~split;
+    hak_store_relaxed(&superslab->huge_pages, (uint8_t)(superslab->huge_pages & ~split));
     hak_span_state.huge_page_count -= hak_popcount(split);
     return split;
 }

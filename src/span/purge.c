@@ -13,9 +13,9 @@
 
 /* Purged units that are wanted again cost a fault for each OS page: regret, for reclaim/. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
-    uint64_t regret = units & superslab->purged_units;
+    uint64_t regret = units & hak_load_relaxed(&superslab->purged_units);
     if (regret != 0) {
-        superslab->purged_units &= ~units;
+        (void)hak_and_relaxed(&superslab->purged_units, ~units);
         hak_count_by(purge_regret_units, hak_popcount(regret));
     }
 }
@@ -38,19 +38,18 @@ static bool whole_ones_go(size_t keep_units) {
     if (HAK_HARDEN && state->has_partitions) { /* SPAN-11 */
         return false;
     }
-    return keep_units == 0 ||
-           (state->whole_count > IDLE_LEAST && state->whole_count > state->count / IDLE_SHARE);
+    int64_t whole_count = hak_load_relaxed(&state->whole_count);
+    return keep_units == 0 || (whole_count > IDLE_LEAST && whole_count > state->count / IDLE_SHARE);
 }
 
-/* The youngest superslab below `end` with memory to purge, or unused; NULL: none. */
-static hak_superslab_t *job_find(uint32_t end, bool takes_whole) {
-    const hak_span_state_t *state = &hak_span_state;
-    uint32_t found = hak_summary_find_last(&state->dirty, 1, end) + 1; /* 0: none */
+/* The youngest place below `end` that may have memory to purge, or be unused, and one; 0: none. */
+static uint32_t job_find(uint32_t end, bool takes_whole) {
+    hak_span_state_t *state = &hak_span_state;
+    uint32_t found = hak_summary_find_last(&state->dirty, 1, end) + 1, whole = 0;
     if (takes_whole) {
-        uint32_t whole = hak_summary_find_last(&state->fit[0], HAK_SUPERSLAB_UNITS, end) + 1;
-        found = whole > found ? whole : found;
+        whole = hak_summary_find_last(&state->fit[0], HAK_SUPERSLAB_UNITS, end) + 1;
     }
-    return found == 0 ? NULL : state->table[found - 1];
+    return whole > found ? whole : found;
 }
 
 /* The highest `count` units: the lowest are reused first (SPAN-5). */
@@ -64,39 +63,54 @@ static uint64_t highest_units(uint64_t units, size_t count) {
 /* Kernel calls of one purge, except refused ones, unless all memory is wanted. */
 enum { PURGE_CALLS = 256, PURGE_ENOUGH = PURGE_CALLS - HAK_SUPERSLAB_UNITS / 2 + 1 };
 
-static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *cursor) {
-    size_t keep_units = plan->keep_bytes / HAK_UNIT_BYTES;
-    hak_span_state_t *state = &hak_span_state;
-    if (state->unused_dirty_units <= keep_units && keep_units != 0) {
-        return false;
-    }
-    bool takes_whole = whole_ones_go(keep_units);
-    hak_fit_settle(NULL); /* whole ones are found by their runs */
-    hak_superslab_t *superslab = job_find(*cursor, takes_whole);
-    if (superslab == NULL) {
-        return false;
-    }
-    hak_purge_visits += HAK_FAULT;
-    *cursor = superslab->index;
-    uint64_t dirty = superslab->free_units & ~superslab->clean_units;
+/* Takes the units like any other thread. false: the superslab has none. */
+static bool job_begin(purge_job_t *job, hak_superslab_t *superslab, size_t most_units,
+                      bool takes_whole) {
+    uint64_t before = takes_whole ? ~0ull : hak_load_relaxed(&superslab->free_units);
     job->superslab = superslab;
-    job->is_unmap = takes_whole && superslab->free_units == ~0ull;
-    if (plan->is_exact && !job->is_unmap) {
-        dirty = highest_units(dirty, state->unused_dirty_units - keep_units);
+    job->is_unmap =
+        takes_whole && hak_cas_acquire(&superslab->free_units, &before, 0); /* pairs UNITS */
+    job->units = ~0ull;
+    if (!job->is_unmap) {
+        uint64_t dirty = before & ~hak_load_relaxed(&superslab->clean_units);
+        job->units = highest_units(dirty, most_units);
+        before = hak_and_acquire(&superslab->free_units, ~job->units); /* pairs UNITS */
+        job->units &= before;
     }
-    job->units = job->is_unmap ? ~0ull : dirty;
-    HAK_ASSERT(job->units != 0, "SPAN-10");
-    state->whole_count -= superslab->free_units == ~0ull;
-    superslab->free_units &= ~job->units;
+    bool is_begun = job->units != 0;
+    (void)hak_sub_relaxed(&hak_span_state.whole_count, is_begun && before == ~0ull);
+    return is_begun;
+}
+
+static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *cursor) {
+    size_t keep_units = plan->keep_bytes / HAK_UNIT_BYTES, unused;
+    hak_span_state_t *state = &hak_span_state;
+    hak_superslab_t *superslab = NULL;
+    while (superslab == NULL) {
+        unused = hak_span_unused(hak_span_counts());
+        bool takes_whole = whole_ones_go(keep_units), is_enough = unused <= keep_units;
+        uint32_t found = is_enough && keep_units != 0 ? 0 : job_find(*cursor, takes_whole);
+        if (found == 0) {
+            return false;
+        }
+        hak_purge_visits += HAK_FAULT;
+        *cursor = found - 1;
+        superslab = state->table[*cursor];
+        size_t most_units = plan->is_exact ? unused - keep_units : SIZE_MAX;
+        if (superslab == NULL || !job_begin(job, superslab, most_units, takes_whole)) {
+            hak_fit_settle(*cursor);
+            superslab = NULL;
+        }
+    }
     if (job->is_unmap) { /* stays in the table until it is unmapped */
         hak_pagemap_set_superslab(superslab->base, NULL);
     }
+    size_t dirty = hak_popcount(job->units & ~hak_load_relaxed(&superslab->clean_units));
     superslab->leaving_units |= job->units;
-    hak_fit_note(superslab);
-    hak_span_note_dirty(superslab);
     job->split = hak_span_note_split(superslab, job->units);
-    hak_span_take_dirty(hak_popcount(dirty));
-    state->high_units -= hak_popcount(dirty); /* a purge is no part of the amplitude */
+    (void)hak_span_count_taken(0, dirty);
+    /* a purge is no part of the amplitude */
+    hak_store_relaxed(&state->high_units, hak_excess(hak_load_relaxed(&state->high_units), dirty));
     return true;
 }
 
@@ -151,9 +165,9 @@ static uint64_t superslab_purge(hak_superslab_t *superslab, uint64_t units, unsi
 /* Its mapping is gone, or about to be. */
 static void superslab_forget(hak_superslab_t *superslab) {
     hak_span_state_t *state = &hak_span_state;
-    state->table[superslab->index] = NULL;
-    hak_summary_set(&state->vacant, superslab->index, 1);
-    state->count--;
+    hak_store_relaxed(&state->table[superslab->index], NULL);
+    hak_summary_raise(&state->vacant, superslab->index, 1);
+    hak_single_writer_add(&state->count, -1u);
     state->huge_page_count -= hak_popcount(superslab->huge_pages);
     superslab->next = state->unused;
     state->unused = superslab;
@@ -161,12 +175,11 @@ static void superslab_forget(hak_superslab_t *superslab) {
 
 /* Units whose purge is over become unused again. */
 static void superslab_take_back(hak_superslab_t *superslab, uint64_t units) {
-    superslab->free_units |= units;
     superslab->leaving_units &= ~units;
-    hak_span_state.whole_count += superslab->free_units == ~0ull;
-    hak_span_add_dirty(hak_popcount(units & ~superslab->clean_units));
-    hak_fit_note(superslab);
-    hak_span_note_dirty(superslab);
+    (void)hak_span_count_given(0, hak_popcount(units & ~hak_load_relaxed(&superslab->clean_units)));
+    uint64_t before = hak_or_acquire_release(&superslab->free_units, units); /* pairs UNITS */
+    (void)hak_add_relaxed(&hak_span_state.whole_count, (before | units) == ~0ull);
+    hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
 }
 
 static size_t job_run(const purge_job_t *job, unsigned *splits) {
@@ -186,8 +199,8 @@ static size_t job_run(const purge_job_t *job, unsigned *splits) {
         if (job->is_unmap) {
             hak_pagemap_set_superslab(superslab->base, superslab);
         }
-        superslab->clean_units |= done;
-        superslab->purged_units |= done;
+        (void)hak_or_relaxed(&superslab->clean_units, done);
+        (void)hak_or_relaxed(&superslab->purged_units, done);
         superslab_take_back(superslab, job->units);
     }
     hak_lock_release(HAK_LOCK_SPAN);
@@ -217,20 +230,36 @@ size_t hak_span_purge_by(hak_purge_plan_t *plan) {
     return given_back;
 }
 
+/* Writes to a record only where it must: a store copies an OS page. */
 static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
-    (void)context;
-    uint64_t units = superslab->leaving_units;
-    if (units != 0 && hak_pagemap_superslab(superslab->base) != superslab) {
+    hak_span_state_t *state = context;
+    uint64_t leaving = superslab->leaving_units;
+    if (leaving != 0 && hak_pagemap_superslab(superslab->base) != superslab) {
         superslab_forget(superslab); /* its addresses may be mapped by others now */
-    } else if (units != 0) {
-        superslab->clean_units &= ~units; /* some of them may read as zero */
-        superslab_take_back(superslab, units);
+        return;
+    }
+    if (leaving != 0) {
+        superslab->clean_units &= ~leaving; /* some of them may read as zero */
+        superslab->free_units |= leaving;
+        superslab->leaving_units = 0;
+    }
+    uint64_t free = superslab->free_units, dirty = free & ~superslab->clean_units;
+    state->counts += ((uint64_t)hak_popcount(~free) << 32) + hak_popcount(dirty);
+    state->whole_count += free == ~0ull;
+    if (free != 0) { /* another thread may have been about to promise it, on any level */
+        hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
     }
 }
 
+/* Counts all units anew, as other threads may have been between a unit and its count: theirs are in
+ * no span and not free, lost to the child like the blocks in their bins. */
 void hak_span_after_fork(void) {
     hak_store_relaxed(&hak_huge_page_due, 0); /* its thread may be gone */
-    hak_span_visit(superslab_after_fork, NULL);
+    hak_span_state.counts = 0;
+    hak_span_state.whole_count = 0;
+    hak_span_visit(superslab_after_fork, &hak_span_state);
+    (void)hak_span_count_given(0, 0); /* SPAN-7 */
+    (void)hak_span_count_taken(0, 0);
 }
 
 size_t hak_span_purge(size_t keep_bytes) {
@@ -240,13 +269,16 @@ size_t hak_span_purge(size_t keep_bytes) {
 
 void hak_span_pool(hak_pool_t *pool, bool is_turn) {
     hak_span_state_t *state = &hak_span_state;
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    size_t unused = state->unused_dirty_units;
-    *pool = (hak_pool_t){state->in_use_units * HAK_UNIT_BYTES, unused * HAK_UNIT_BYTES,
-                         state->low_units * HAK_UNIT_BYTES, state->high_units * HAK_UNIT_BYTES,
-                         state->dip_units * HAK_UNIT_BYTES};
-    state->dip_units = unused;
-    state->low_units = is_turn ? unused : state->low_units;
-    state->high_units = is_turn ? unused : state->high_units;
-    hak_lock_release(HAK_LOCK_SPAN);
+    uint64_t counts = hak_span_counts();
+    size_t unused = hak_span_unused(counts);
+    size_t low = hak_load_relaxed(&state->low_units), high = hak_load_relaxed(&state->high_units);
+    *pool = (hak_pool_t){hak_span_in_use(counts) * HAK_UNIT_BYTES, unused * HAK_UNIT_BYTES,
+                         hak_least(low, unused) * HAK_UNIT_BYTES,
+                         hak_most(high, unused) * HAK_UNIT_BYTES,
+                         hak_least(hak_load_relaxed(&state->dip_units), unused) * HAK_UNIT_BYTES};
+    hak_store_relaxed(&state->dip_units, unused);
+    if (is_turn) {
+        hak_store_relaxed(&state->low_units, unused);
+        hak_store_relaxed(&state->high_units, unused);
+    }
 }

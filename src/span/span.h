@@ -6,23 +6,30 @@
  *               that leads to its slab's first one, and for the layer that uses the span 128 opaque
  *               bytes and 9 lines of 64.
  *
- * Invariants, all under HAK_LOCK_SPAN:
+ * Units are taken out of free_units by compare-and-swap and given back by an OR, without a lock;
+ * the taker of a unit has its bits in all other words (docs/remote-free.md, section 12).
+ * HAK_LOCK_SPAN guards what finds superslabs, maps and unmaps them, and the backing of ranges of 2
+ * MiB.
+ *
+ * Invariants, where no thread is in between:
  *   SPAN-1  A unit is free (bit in free_units), belongs to exactly one span, or is being purged (in
  *           leaving_units, or all of the superslab is about to be unmapped).
  *   SPAN-2  A clean unit (bit in clean_units) reads as zero. The bit survives allocation: the free
  *           of the span tells how many leading units were written to.
- *   SPAN-3  unused_dirty_units == sum of popcount(free & ~clean), less units of purges in progress.
- *   SPAN-4  fit[n] has the length of each superslab's longest free run that begins at a multiple of
- *           2^n units: for n = 0 always (or more, of the superslab `unsettled`), else since the
- *           first request with that alignment.
+ *   SPAN-3  Unused units by `counts` == sum of popcount(free & ~clean), less units of purges in
+ *           progress. Never less: they are added before their bits, and subtracted after.
+ *   SPAN-4  fit[n] has at least the length of each superslab's longest free run that begins at a
+ *           multiple of 2^n units: for n = 0 always, else since the first request with that
+ *           alignment. A search that was promised too much lowers it.
  *   SPAN-5  Superslabs are filled in the order of their index; the highest are emptied first.
  *   SPAN-6  Bit i of huge_pages: the kernel may back the i-th 2 MiB with a huge page. Then either
  *           all its units are free and clean, or none is clean.
- *   SPAN-7  low_units <= unused_dirty_units <= high_units.
+ *   SPAN-7  low_units <= unused units <= high_units.
  *   SPAN-8  A unit in padding_units lies in a range that was opened for huge pages, and has been in
  *           no span since.
  *   SPAN-9  vacant has 1 for the places of the table below `end` without a superslab, else 0.
- *   SPAN-10 dirty has 1 for superslabs with units that are free and not clean, else 0.
+ *   SPAN-10 dirty has 1 for superslabs with units that are free and not clean. A purge that finds
+ *           none there makes it 0.
  *   SPAN-11 The units of a superslab serve one partition only. Once there are two partitions, no
  *           superslab is unmapped: its addresses would come back in either. */
 #ifndef HAK_SPAN_SPAN_H
@@ -53,13 +60,13 @@ typedef struct hak_unit_line {
 typedef hak_unit_line_t hak_plane_t[HAK_SUPERSLAB_UNITS];
 
 struct hak_superslab {
-    HAK_LINE_ALIGNED char *base; /* [const] */
-    uint64_t free_units;         /* [lock SPAN] bit per unit */
-    uint64_t clean_units;        /* [lock SPAN] bit per unit */
-    uint64_t purged_units;       /* [lock SPAN] clean because of a purge, not wanted since */
+    HAK_LINE_ALIGNED char *base; /* [const] while units are in spans, as `partition` */
+    uint64_t free_units;         /* [atomic] bit per unit; 0 in an unused record */
+    uint64_t clean_units;        /* [atomic] bit per unit, of the taker of the unit, as the next */
+    uint64_t purged_units;       /* [atomic] clean because of a purge, not wanted since */
     uint64_t leaving_units;      /* [lock SPAN] neither free nor in a span: purges in progress */
-    uint64_t padding_units;      /* [lock SPAN] SPAN-8 */
-    uint8_t huge_pages;          /* [lock SPAN] SPAN-6 */
+    uint64_t padding_units;      /* [atomic] SPAN-8 */
+    uint8_t huge_pages;          /* [lock SPAN] written; SPAN-6 */
     uint8_t partition;           /* [const] SPAN-11 */
     uint32_t index;              /* [lock SPAN] place in the table; order of creation */
     hak_superslab_t *next;       /* [lock SPAN] list of unused records */

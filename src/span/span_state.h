@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The state of this folder, which the observer reads, too (door/). All of it [lock SPAN]. */
+ * The state of this folder, which the observer reads, too (door/). All of it [lock SPAN], unless it
+ * says otherwise; searches without the lock read the table and fit[0]. */
 #ifndef HAK_SPAN_SPAN_STATE_H
 #define HAK_SPAN_SPAN_STATE_H
 
@@ -23,9 +24,7 @@ typedef struct hak_span_state {
     hak_superslab_t *unused; /* records without a mapping */
     uint32_t end;            /* places in use, empty ones included */
     uint32_t capacity;
-    uint32_t whole_count;             /* superslabs of which every unit is free */
     uint32_t count;                   /* superslabs mapped */
-    hak_superslab_t *unsettled;       /* SPAN-4: the one whose run may be shorter; NULL: none */
     uint8_t alignments;               /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
     hak_summary_t fit[HAK_SPAN_FITS]; /* SPAN-4; the last of the plain partition */
     hak_summary_t vacant;             /* SPAN-9 */
@@ -37,14 +36,20 @@ typedef struct hak_span_state {
     hak_refusal_t refusal;
     bool lacks_huge_pages; /* the kernel refused one */
     bool has_partitions;   /* SPAN-11: there are two */
-    size_t in_use_units;
-    size_t unused_dirty_units; /* SPAN-3 */
-    size_t low_units;          /* least unused_dirty_units in this window */
-    size_t high_units;         /* most of them in this window */
-    size_t dip_units;          /* least of them since the last look */
+    /* [atomic] Thresholds: units in spans << 32 | unused units that hold memory (SPAN-3). */
+    HAK_LINE_ALIGNED uint64_t counts;
+    size_t low_units;    /* [atomic] least unused units in this window, as far as noticed */
+    size_t high_units;   /* [atomic] most of them in this window */
+    size_t dip_units;    /* [atomic] least of them since the last look */
+    int32_t whole_count; /* [atomic] superslabs of which every unit is free; for a moment less */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
+
+/* Units just taken out of free_units, and what that was before. */
+typedef struct hak_units {
+    uint64_t mask, before;
+} hak_units_t;
 
 /* Superslabs that purges visited to find units. Counted in the core for tests only. */
 extern uint64_t hak_purge_visits; /* [lock SPAN] */
@@ -54,10 +59,11 @@ HAK_INLINE size_t hak_span_guard_bytes(void) {
     return HAK_HARDEN ? hak_os_page_bytes() : 0;
 }
 
-/* The oldest superslab of the partition with a free run of `count` units at a multiple of `align`
- * bytes, and the units where such runs begin; NULL: none (fit.c). */
-hak_superslab_t *hak_fit_find(hak_partition_t partition, unsigned count, size_t align,
-                              uint64_t *starts);
+/* Takes the lowest free run of `count` units at a multiple of `align` bytes in the oldest superslab
+ * of the partition that has one, and notes free_units before; NULL: none. SPAN is held, or `align`
+ * is of one unit. */
+hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t align,
+                              hak_units_t *units);
 /* The summary of the runs of a partition that begin at any unit. */
 HAK_INLINE hak_summary_t *hak_fit_any(hak_partition_t partition) {
     return &hak_span_state
@@ -68,42 +74,11 @@ HAK_INLINE hak_summary_t *hak_fit_of(const hak_superslab_t *superslab) {
 }
 /* The units that are a multiple of 2^`align_log2`. */
 uint64_t hak_fit_places(unsigned align_log2);
-/* After free_units changed: keeps SPAN-4. */
-void hak_fit_note(const hak_superslab_t *superslab);
-void hak_fit_note_aligned(const hak_superslab_t *superslab);
-
-/* Makes another superslab the unsettled one; NULL: none. */
-void hak_fit_settle(hak_superslab_t *next);
-
-/* The same after a span was taken. Most that follow come from the same superslab, or are freed
- * before its longest run matters. */
-HAK_INLINE void hak_fit_note_taken(hak_superslab_t *superslab) {
-    if (hak_span_state.unsettled != superslab) {
-        hak_fit_settle(superslab);
-    }
-    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
-        hak_fit_note_aligned(superslab);
-    }
-}
-
-/* The same after `unit`, and others of the same run, became free. */
-HAK_INLINE void hak_fit_note_free(const hak_superslab_t *superslab, unsigned unit) {
-    unsigned length = hak_run_around(superslab->free_units, unit);
-    if (length > hak_summary_get(hak_fit_of(superslab), superslab->index)) {
-        hak_summary_set(hak_fit_of(superslab), superslab->index, length);
-    }
-    if (HAK_UNLIKELY(hak_span_state.alignments != 0)) {
-        hak_fit_note_aligned(superslab);
-    }
-}
-
-/* After free_units or clean_units changed: keeps SPAN-10. */
-HAK_INLINE void hak_span_note_dirty(const hak_superslab_t *superslab) {
-    unsigned is_dirty = (superslab->free_units & ~superslab->clean_units) != 0;
-    if (is_dirty != hak_summary_get(&hak_span_state.dirty, superslab->index)) {
-        hak_summary_set(&hak_span_state.dirty, superslab->index, is_dirty);
-    }
-}
+/* Free units came to the superslab at a place, in a run of so many. */
+HAK_NOINLINE void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run,
+                                  bool is_dirty);
+/* A purge found nothing there. */
+void hak_fit_settle(uint32_t index);
 
 /* Before clean units are used: counts purged ones as regret. */
 void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
@@ -112,8 +87,8 @@ void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units);
 HAK_INLINE uint64_t hak_span_huge_page(unsigned i) {
     return hak_mask(HAK_HUGE_PAGE_UNITS) << (i * HAK_HUGE_PAGE_UNITS);
 }
-/* Before free units are used: chooses the backing of the ranges that they open. */
-void hak_span_note_opened(hak_superslab_t *superslab, uint64_t units, hak_dense_t *use);
+/* Of units taken, before they are used: chooses the backing of the ranges that they open. */
+void hak_span_note_opened(hak_superslab_t *superslab, const hak_units_t *units, hak_dense_t *use);
 /* Before units are purged: returns the huge pages that lose a part and so become small;
  * hak_span_split tells the kernel, without the lock, once they are purged. */
 uint8_t hak_span_note_split(hak_superslab_t *superslab, uint64_t units);
@@ -124,19 +99,39 @@ HAK_INLINE unsigned hak_span_count_units(uint64_t some, unsigned unit, unsigned 
     return some == 0 ? 0 : some == hak_mask(count) << unit ? count : hak_popcount(some);
 }
 
-/* So many dirty units more are unused. */
-HAK_INLINE void hak_span_add_dirty(size_t units) {
-    size_t unused = hak_span_state.unused_dirty_units + units;
-    hak_span_state.unused_dirty_units = unused;
-    hak_span_state.high_units = hak_most(hak_span_state.high_units, unused);
+HAK_INLINE size_t hak_span_in_use(uint64_t counts) {
+    return counts >> 32;
+}
+HAK_INLINE size_t hak_span_unused(uint64_t counts) {
+    return (uint32_t)counts;
+}
+HAK_INLINE uint64_t hak_span_counts(void) {
+    return hak_load_relaxed(&hak_span_state.counts);
 }
 
-/* So many dirty units less are unused. */
-HAK_INLINE void hak_span_take_dirty(size_t units) {
-    size_t unused = hak_span_state.unused_dirty_units - units;
-    hak_span_state.unused_dirty_units = unused;
-    hak_span_state.low_units = hak_least(hak_span_state.low_units, unused);
-    hak_span_state.dip_units = hak_least(hak_span_state.dip_units, unused);
+/* Before so many units leave spans, and so many dirty ones become unused. Returns the counts. */
+HAK_INLINE uint64_t hak_span_count_given(size_t in_use, size_t dirty) {
+    uint64_t more = dirty - ((uint64_t)in_use << 32);
+    uint64_t counts = hak_add_relaxed(&hak_span_state.counts, more) + more;
+    size_t *most = &hak_span_state.high_units, was = hak_load_relaxed(most);
+    while (hak_span_unused(counts) > was && !hak_cas_relaxed(most, &was, hak_span_unused(counts))) {
+    }
+    return counts;
+}
+
+HAK_INLINE void hak_span_mark_least(size_t *least, size_t units) {
+    size_t was = hak_load_relaxed(least);
+    while (units < was && !hak_cas_relaxed(least, &was, units)) {
+    }
+}
+
+/* After so many units came to spans, and so many dirty ones are unused no more. */
+HAK_INLINE uint64_t hak_span_count_taken(size_t in_use, size_t dirty) {
+    uint64_t more = ((uint64_t)in_use << 32) - dirty;
+    uint64_t counts = hak_add_relaxed(&hak_span_state.counts, more) + more;
+    hak_span_mark_least(&hak_span_state.low_units, hak_span_unused(counts));
+    hak_span_mark_least(&hak_span_state.dip_units, hak_span_unused(counts));
+    return counts;
 }
 
 #endif

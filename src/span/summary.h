@@ -7,11 +7,14 @@
  *   ...
  *   top       one line
  *
- * A search reads a line a level, an update of a byte two lines a level at most: two levels for up
- * to 4 096 places, three for up to 262 144. All of it [lock SPAN]; private to this folder. */
+ * A search reads a line a level, an update of a byte one byte a level: two levels for up to 4 096
+ * places, three for up to 262 144. Bytes are promises, [atomic]: any thread raises one, or
+ * lowers it to what it found, and then looks whether that is still true. Bytes above the lowest
+ * level may promise too much, too, until a search comes by. Private to this folder. */
 #ifndef HAK_SPAN_SUMMARY_H
 #define HAK_SPAN_SUMMARY_H
 
+#include "base/atomics.h"
 #include "base/bits.h"
 
 enum {
@@ -23,25 +26,32 @@ enum {
 };
 
 typedef struct hak_summary {
-    uint8_t *level[HAK_SUMMARY_LEVELS]; /* NULL before hak_summary_move */
-    unsigned top;
+    uint8_t *level[HAK_SUMMARY_LEVELS]; /* [lock SPAN] written; NULL before hak_summary_move */
+    unsigned size_log2;                 /* [lock SPAN] written; of the places */
 } hak_summary_t;
 
 /* Memory for `capacity` places, a power of two, at least a line. */
 size_t hak_summary_bytes(uint32_t capacity);
 
-/* Moves to zeroed memory for more places: the first `count` keep their bytes, the rest is 0. */
+/* Moves to zeroed memory for more places, while others use it: of the first `count`, those that
+ * promise anything promise the most. SPAN is held. */
 void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity, void *memory);
 
-/* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. Mends levels above 0. */
-uint32_t hak_summary_find(const hak_summary_t *summary, unsigned least);
-/* The last such place below `end`. */
-uint32_t hak_summary_find_last(const hak_summary_t *summary, unsigned least, uint32_t end);
+/* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. */
+uint32_t hak_summary_find(hak_summary_t *summary, unsigned least);
+/* The last such place below `end`. SPAN is held. */
+uint32_t hak_summary_find_last(hak_summary_t *summary, unsigned least, uint32_t end);
 
-void hak_summary_set(hak_summary_t *summary, uint32_t place, unsigned value);
+/* Makes a byte, and those above it, at least `least`. */
+void hak_summary_raise(hak_summary_t *summary, uint32_t place, unsigned least);
+/* Lowers a byte to `value`. false: it was no more, or has just been changed. */
+bool hak_summary_lower(hak_summary_t *summary, uint32_t place, unsigned value);
 
+HAK_INLINE unsigned hak_summary_top(unsigned size_log2) {
+    return (size_log2 - 1) / HAK_SUMMARY_LINE_LOG2;
+}
 HAK_INLINE unsigned hak_summary_get(const hak_summary_t *summary, uint32_t place) {
-    return summary->level[0][place];
+    return hak_load_relaxed(&hak_load_relaxed(&summary->level[0])[place]);
 }
 
 /* Lines that searches read. Counted in the core for tests only. */

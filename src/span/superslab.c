@@ -12,8 +12,6 @@
 #include "span/span.h"
 #include "span/span_state.h"
 
-#include <string.h>
-
 hak_span_state_t hak_span_state; /* [lock SPAN] */
 
 enum { TABLE_LEAST = HAK_SUMMARY_LINE };
@@ -32,6 +30,7 @@ static bool table_grow(void) {
     for (uint32_t i = 0; i < state->end; i++) {
         table[i] = state->table[i];
     }
+    hak_store_release(&state->table, table); /* pairs SUMMARY: before places that it has room for */
     char *memory = (char *)&table[capacity];
     for (unsigned n = 0; n < HAK_SPAN_FITS; n++, memory += summary_bytes) {
         bool is_kept = n % HAK_SPAN_ALIGNS == 0 || (state->alignments >> n & 1) != 0;
@@ -39,8 +38,7 @@ static bool table_grow(void) {
     }
     hak_summary_move(&state->vacant, state->end, capacity, memory);
     hak_summary_move(&state->dirty, state->end, capacity, memory + summary_bytes);
-    state->table = table;
-    state->capacity = capacity;
+    hak_store_release(&state->capacity, capacity); /* pairs SUMMARY */
     return true;
 }
 
@@ -49,7 +47,7 @@ static bool table_place(uint32_t *index) {
     hak_span_state_t *state = &hak_span_state;
     *index = state->count < state->end ? hak_summary_find(&state->vacant, 1) : HAK_SUMMARY_NONE;
     if (*index != HAK_SUMMARY_NONE) { /* after a fork in a section `count` may be wrong */
-        hak_summary_set(&state->vacant, *index, 0);
+        (void)hak_summary_lower(&state->vacant, *index, 0);
         return true;
     }
     if (state->end == state->capacity && !table_grow()) {
@@ -73,21 +71,22 @@ static bool superslab_add(char *base, hak_partition_t partition) {
         superslab = hak_meta_alloc_aside(sizeof *superslab, sizeof superslab->plane);
     }
     if (superslab == NULL) {
-        hak_summary_set(&state->vacant, index, 1);
+        hak_summary_raise(&state->vacant, index, 1);
         return false;
     }
-    memset(superslab, 0, offsetof(hak_superslab_t, units_to_first));
     superslab->base = base;
-    superslab->free_units = ~0ull;
+    superslab->leaving_units = superslab->purged_units = superslab->padding_units = 0;
     superslab->clean_units = ~0ull;
+    superslab->huge_pages = 0;
     superslab->index = index;
     superslab->partition = (uint8_t)partition;
     state->has_partitions |= partition != HAK_PARTITION_ANY;
     hak_pagemap_set_superslab(base, superslab);
-    state->table[index] = superslab;
-    state->count++;
-    state->whole_count++;
-    hak_fit_note(superslab);
+    hak_store_relaxed(&state->table[index], superslab);
+    hak_single_writer_add(&state->count, 1);
+    (void)hak_add_relaxed(&state->whole_count, 1);
+    hak_store_release(&superslab->free_units, ~0ull); /* pairs UNITS */
+    hak_fit_promise(index, partition, HAK_SUPERSLAB_UNITS, false);
     hak_count(superslab_map);
     return true;
 }
@@ -164,8 +163,8 @@ HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_peak_bytes;                    /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_limit_bytes = SIZE_MAX;        /* [atomic] */
 
-static void span_look_at_peak(void) {
-    size_t in_use = hak_span_state.in_use_units * HAK_UNIT_BYTES;
+static void span_look_at_peak(uint64_t counts) {
+    size_t in_use = hak_span_in_use(counts) * HAK_UNIT_BYTES;
     size_t peak = hak_load_relaxed(&hak_span_peak_bytes);
     if (HAK_UNLIKELY(in_use > peak) && in_use - peak > hak_load_relaxed(&hak_span_purged_bytes)) {
         hak_want(HAK_WANTED_PEAK);
@@ -173,98 +172,138 @@ static void span_look_at_peak(void) {
 }
 
 /* After clean units were taken, before they are touched. */
-static void span_look_at_limit(void) {
-    size_t units = hak_span_state.in_use_units + hak_span_state.unused_dirty_units;
+static void span_look_at_limit(uint64_t counts) {
+    size_t units = hak_span_in_use(counts) + hak_span_unused(counts);
     size_t held = units * HAK_UNIT_BYTES, limit = hak_load_relaxed(&hak_span_limit_bytes);
     if (HAK_UNLIKELY(held > limit) && held - limit > hak_load_relaxed(&hak_span_purged_bytes)) {
         hak_want(HAK_WANTED_LIMIT);
     }
 }
 
-/* Free units become part of a span. Returns whether they read as zero. */
-HAK_INLINE bool units_take(hak_superslab_t *superslab, unsigned unit, unsigned count,
-                           hak_dense_t *use) {
-    uint64_t mask = hak_mask(count) << unit;
-    bool is_growth = (superslab->clean_units & mask) != 0;
-    hak_span_note_opened(superslab, mask, use);
-    uint64_t dirty = mask & ~superslab->clean_units, before = superslab->free_units;
-    hak_span_state.whole_count -= before == ~0ull;
-    superslab->free_units = before & ~mask;
-    hak_fit_note_taken(superslab);
-    hak_span_note_dirty(superslab);
-    hak_span_state.in_use_units += count;
-    hak_span_take_dirty(hak_span_count_units(dirty, unit, count));
-    if (dirty != mask) {
-        hak_span_note_wanted(superslab, mask & ~dirty);
-    }
+/* Units that were taken become part of a span. Returns whether they read as zero. */
+HAK_INLINE bool span_begin(hak_superslab_t *superslab, const hak_units_t *units, unsigned unit,
+                           unsigned count, hak_dense_t *use) {
+    uint64_t mask = units->mask, clean = mask & hak_load_relaxed(&superslab->clean_units);
+    bool is_growth = clean != 0;
     if (is_growth) {
-        span_look_at_limit();
+        hak_span_note_opened(superslab, units, use);
+        clean = mask & hak_load_relaxed(&superslab->clean_units);
+        hak_span_note_wanted(superslab, clean);
     }
-    span_look_at_peak();
-    return dirty == 0;
+    if ((hak_load_relaxed(&superslab->padding_units) & mask) != 0) {
+        (void)hak_and_relaxed(&superslab->padding_units, ~mask);
+    }
+    if (HAK_UNLIKELY(units->before == ~0ull)) {
+        (void)hak_sub_relaxed(&hak_span_state.whole_count, 1);
+    }
+    uint64_t counts = hak_span_count_taken(count, hak_span_count_units(mask & ~clean, unit, count));
+    if (is_growth) {
+        span_look_at_limit(counts);
+    }
+    span_look_at_peak(counts);
+    return clean == mask;
+}
+
+/* The oldest superslab by the summaries, or mapped, as they say all that others gave. */
+static HAK_NOINLINE hak_superslab_t *units_find(hak_partition_t partition, unsigned count,
+                                                size_t align, hak_units_t *units) {
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    hak_superslab_t *superslab = hak_fit_take(partition, count, align, units);
+    if (superslab == NULL && superslab_map(partition)) {
+        superslab = hak_fit_take(partition, count, align, units);
+    }
+    hak_lock_release(HAK_LOCK_SPAN);
+    return superslab;
 }
 
 bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak_dense_t *use,
                     hak_span_t *span) {
-    uint64_t starts = 0;
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    hak_superslab_t *superslab = hak_fit_find(partition, count, align, &starts);
-    if (superslab == NULL && superslab_map(partition)) {
-        superslab = hak_fit_find(partition, count, align, &starts);
+    hak_units_t units;
+    hak_superslab_t *superslab = NULL;
+    hak_set_unlocked_update(true);
+    if (!HAK_HARDEN && align <= HAK_UNIT_BYTES) { /* records change partition: SPAN-11 */
+        superslab = hak_fit_take(partition, count, HAK_UNIT_BYTES, &units);
+    }
+    if (superslab == NULL) {
+        superslab = units_find(partition, count, align, &units);
     }
     if (superslab != NULL) {
-        unsigned unit = hak_ctz(starts);
-        HAK_ASSERT((superslab->free_units >> unit & hak_mask(count)) == hak_mask(count), "SPAN-1");
+        unsigned unit = hak_ctz(units.mask);
+        HAK_ASSERT((units.before & units.mask) == units.mask, "SPAN-1");
         char *base = superslab->base + (size_t)unit * HAK_UNIT_BYTES;
-        bool is_zero = units_take(superslab, unit, count, use);
+        bool is_zero = span_begin(superslab, &units, unit, count, use);
         *span = (hak_span_t){superslab, base, unit, count, is_zero};
     }
-    hak_lock_release(HAK_LOCK_SPAN);
+    hak_set_unlocked_update(false);
     return superslab != NULL;
 }
 
+/* Whether a run of so many units is more than its superslab promised, or its first dirty one. Once
+ * the units are free, the superslab may be gone, and its record another's. */
+HAK_INLINE bool is_news(const hak_summary_t *fit, uint32_t index, unsigned run, unsigned dirty) {
+    const hak_span_state_t *state = &hak_span_state;
+    return run > hak_summary_get(fit, index) ||
+           (dirty != 0 && hak_summary_get(&state->dirty, index) == 0) ||
+           hak_load_relaxed(&state->alignments) != 0;
+}
+
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
-    hak_span_state_t *state = &hak_span_state;
-    uint64_t mask = hak_mask(count) << unit;
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    HAK_ASSERT((superslab->free_units & mask) == 0, "SPAN-1");
-    superslab->clean_units &= ~(hak_mask(touched) << unit);
-    superslab->free_units |= mask;
-    state->whole_count += superslab->free_units == ~0ull;
-    hak_span_add_dirty(hak_span_count_units(mask & ~superslab->clean_units, unit, count));
-    state->in_use_units -= count;
-    hak_fit_note_free(superslab, unit);
-    hak_span_note_dirty(superslab);
-    size_t unused = state->unused_dirty_units * HAK_UNIT_BYTES;
+    uint64_t mask = hak_mask(count) << unit, written = hak_mask(touched) << unit;
+    hak_partition_t partition = hak_span_partition(superslab);
+    uint32_t index = superslab->index;
+    hak_set_unlocked_update(true);
+    uint64_t clean = hak_load_relaxed(&superslab->clean_units);
+    if ((clean & written) != 0) {
+        clean = hak_and_relaxed(&superslab->clean_units, ~written) & ~written;
+    }
+    unsigned dirty = hak_span_count_units(mask & ~clean, unit, count);
+    uint64_t counts = hak_span_count_given(count, dirty);
+    uint64_t before = hak_or_acquire_release(&superslab->free_units, mask); /* pairs UNITS */
+    HAK_ASSERT((before & mask) == 0, "SPAN-1");
+    uint64_t free = before | mask;
+    unsigned run = hak_run_around(free, unit);
+    if (HAK_UNLIKELY(free == ~0ull)) {
+        (void)hak_add_relaxed(&hak_span_state.whole_count, 1);
+    }
+    if (HAK_UNLIKELY(is_news(hak_fit_any(partition), index, run, dirty))) {
+        hak_fit_promise(index, partition, run, dirty != 0);
+    }
+    hak_set_unlocked_update(false);
+    size_t unused = hak_span_unused(counts) * HAK_UNIT_BYTES;
     if (HAK_UNLIKELY(unused > hak_load_relaxed(&hak_knobs.retain_min_bytes)) &&
-        unused > hak_retain_bytes(state->in_use_units * HAK_UNIT_BYTES)) {
+        unused > hak_retain_bytes(hak_span_in_use(counts) * HAK_UNIT_BYTES)) {
         hak_want(HAK_WANTED_PURGE);
     }
-    hak_lock_release(HAK_LOCK_SPAN);
 }
 
 bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned wanted) {
     if (unit + wanted > HAK_SUPERSLAB_UNITS) {
         return false;
     }
-    uint64_t mask = hak_mask(wanted - count) << (unit + count);
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    bool fits = (superslab->free_units & mask) == mask;
-    if (fits) {
-        (void)units_take(superslab, unit + count, wanted - count, HAK_SPAN_SPARSE);
+    unsigned more = wanted - count;
+    hak_units_t units = {hak_mask(more) << (unit + count),
+                         hak_load_relaxed(&superslab->free_units)};
+    bool is_taken = false;
+    hak_set_unlocked_update(true);
+    while (!is_taken && (units.before & units.mask) == units.mask) {
+        uint64_t after = units.before & ~units.mask; /* pairs UNITS */
+        is_taken = hak_cas_acquire(&superslab->free_units, &units.before, after);
     }
-    hak_lock_release(HAK_LOCK_SPAN);
-    return fits;
+    if (is_taken) {
+        (void)span_begin(superslab, &units, unit + count, more, HAK_SPAN_SPARSE);
+    }
+    hak_set_unlocked_update(false);
+    return is_taken;
 }
 
 void hak_span_stats(hak_span_stats_t *stats) {
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    stats->superslab_count = hak_span_state.count;
-    stats->whole_count = hak_span_state.whole_count;
-    stats->mapped_bytes = hak_span_state.count * (size_t)HAK_SUPERSLAB_BYTES;
-    stats->in_use_bytes = hak_span_state.in_use_units * HAK_UNIT_BYTES;
-    stats->unused_dirty_bytes = hak_span_state.unused_dirty_units * HAK_UNIT_BYTES;
-    hak_lock_release(HAK_LOCK_SPAN);
+    uint64_t counts = hak_span_counts();
+    int32_t whole = hak_load_relaxed(&hak_span_state.whole_count);
+    stats->superslab_count = hak_load_relaxed(&hak_span_state.count);
+    stats->whole_count = whole > 0 ? (size_t)whole : 0;
+    stats->mapped_bytes = stats->superslab_count * (size_t)HAK_SUPERSLAB_BYTES;
+    stats->in_use_bytes = hak_span_in_use(counts) * HAK_UNIT_BYTES;
+    stats->unused_dirty_bytes = hak_span_unused(counts) * HAK_UNIT_BYTES;
     stats->meta_bytes = hak_meta_bytes();
 }
 

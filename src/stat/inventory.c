@@ -10,9 +10,9 @@ hak_range_t hak_inventory_superslab(hak_superslab_t *superslab) {
         .kind = HAK_RANGE_SUPERSLAB,
         .superslab = superslab,
         .huge_pages = superslab->huge_pages,
-        .free_units = superslab->free_units,
-        .clean_units = superslab->clean_units,
-        .padding_units = superslab->padding_units,
+        .free_units = hak_load_relaxed(&superslab->free_units),
+        .clean_units = hak_load_relaxed(&superslab->clean_units),
+        .padding_units = hak_load_relaxed(&superslab->padding_units),
     };
 }
 

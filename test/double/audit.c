@@ -135,17 +135,18 @@ static bool audit_tcache(hak_tcache_t *tcache, void *context) {
     return true;
 }
 
-/* Each byte above the lowest level is the largest of its line. */
+/* Each byte above the lowest level is the largest of its line, or promises more. */
 static bool summary_adds_up(const hak_summary_t *summary) {
     size_t count = hak_span_state.capacity;
-    for (unsigned level = 0; level < summary->top; level++, count /= HAK_SUMMARY_LINE) {
+    for (unsigned level = 0; level < hak_summary_top(summary->size_log2);
+         level++, count /= HAK_SUMMARY_LINE) {
         for (size_t i = 0; i < count / HAK_SUMMARY_LINE; i++) {
             const uint8_t *line = &summary->level[level][i * HAK_SUMMARY_LINE];
             uint8_t most = 0;
             for (unsigned place = 0; place < HAK_SUMMARY_LINE; place++) {
                 most = line[place] > most ? line[place] : most;
             }
-            if (summary->level[level + 1][i] != most) {
+            if (summary->level[level + 1][i] < most) {
                 return false;
             }
         }
@@ -153,24 +154,24 @@ static bool summary_adds_up(const hak_summary_t *summary) {
     return count <= HAK_SUMMARY_LINE;
 }
 
+/* SPAN-4: promises may be too large, but none is kept for another partition. */
 static bool fit_is_true(uint32_t index, unsigned n) {
     const hak_superslab_t *superslab = hak_span_state.table[index];
     bool is_plain = superslab != NULL && hak_span_partition(superslab) == HAK_PARTITION_PLAIN;
     bool is_kept = n % HAK_SPAN_ALIGNS == 0 || (hak_span_state.alignments >> n & 1) != 0;
-    unsigned longest =
-        superslab == NULL || !is_kept || is_plain != (n == HAK_SPAN_ALIGNS)
-            ? 0
-            : hak_longest_run(superslab->free_units, hak_fit_places(n % HAK_SPAN_ALIGNS));
     unsigned stated = hak_summary_get(&hak_span_state.fit[n], index);
-    bool may_be_more = superslab != NULL && superslab == hak_span_state.unsettled &&
-                       hak_fit_of(superslab) == &hak_span_state.fit[n];
-    return stated == longest || (may_be_more && stated > longest);
+    uint64_t places = hak_fit_places(n % HAK_SPAN_ALIGNS);
+    return !is_kept ? stated == 0
+           : superslab == NULL || is_plain != (n == HAK_SPAN_ALIGNS)
+               ? true
+               : stated >= hak_longest_run(superslab->free_units, places);
 }
 
 static bool dirty_is_true(uint32_t index) {
     const hak_superslab_t *superslab = hak_span_state.table[index];
     bool is_dirty = superslab != NULL && (superslab->free_units & ~superslab->clean_units) != 0;
-    return hak_summary_get(&hak_span_state.dirty, index) == is_dirty;
+    bool stated = hak_summary_get(&hak_span_state.dirty, index) != 0;
+    return stated >= is_dirty;
 }
 
 const char *hak_audit_summaries(void) {

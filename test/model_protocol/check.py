@@ -93,6 +93,7 @@ def compile_model(options, name, changes):
                        ("locks.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("fork.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("platform.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
+                       ("units.c", ["-O1", "-fsanitize=thread", "-DHAK_AUDIT=1"]),
                        ("litmus.c", ["-O1", "-fsanitize=thread"])):
         objects.append(os.path.join(folder, file + ".o"))
         status, output = run(options.cc + FLAGS + more + includes +

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const model_scenario_t *const all[] = {litmus_scenarios, world_scenarios, fork_scenarios,
-                                              lock_scenarios};
+                                              lock_scenarios, unit_scenarios};
 
 int main(int argc, char **argv) {
     int status = argc > 1 ? 2 : 0;

@@ -9,6 +9,7 @@ Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 
 REMOTE_H = "slab/remote.h"
 REMOTE, OWNER, SLAB, LOCK, FLUSH = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
+FIT, SUPERSLAB, HUGE_PAGE = "span/fit.c", "span/superslab.c", "span/huge_page.c"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
 BROKEN, MISCOUNTED = "fatal: hakmem broke its own invariant", "SLAB-1: "
 
@@ -213,4 +214,31 @@ MUTATIONS = [
     Mutation("fork_without_locks", "fork_holder", ["a lock is never released", "a block is lost", LOST], [
         (LOCK, "        if (rank == HAK_LOCK_OWNER && is_begun) {\n            lock_fork_owners("
          "is_clean ? FORK_NAPS : FORK_HANDLER_NAPS);\n        }\n", "")]),
+    # --- units ---
+    Mutation("units_look_left_out", "units", ["SPAN-4"], [
+        (FIT, "uint64_t free = superslab != NULL ? units_look(superslab) : 0;", "uint64_t free = before;")]),
+    Mutation("units_look_relaxed", "units", ["SPAN-4"], [
+        (FIT, "return hak_or_acquire_release(&superslab->free_units, 0);", "return hak_load_relaxed(&superslab->free_units);")]),
+    Mutation("units_give_release_only", "units", ["SPAN-4"], [
+        (SUPERSLAB, "hak_or_acquire_release(&superslab->free_units, mask)", "hak_or_release(&superslab->free_units, mask)")]),
+    Mutation("units_give_relaxed", "units", [RACE], [
+        (SUPERSLAB, "hak_or_acquire_release(&superslab->free_units, mask)", "hak_or_relaxed(&superslab->free_units, mask)")]),
+    Mutation("units_take_relaxed", "units", [RACE, "SPAN-2"], [
+        (FIT, "hak_cas_acquire(&superslab->free_units,", "hak_cas_relaxed(&superslab->free_units,")]),
+    Mutation("units_promise_before_give", "units", ["SPAN-4"], [
+        (SUPERSLAB, "    uint64_t before = hak_or_acquire_release(&superslab->free_units, mask);",
+         "    unsigned early = hak_summary_get(hak_fit_any(partition), index);\n"
+         "    uint64_t before = hak_or_acquire_release(&superslab->free_units, mask);"),
+        (SUPERSLAB, "HAK_UNLIKELY(is_news(hak_fit_any(partition), index, run, dirty))",
+         "is_news(hak_fit_any(partition), index, 0, 0) || run > early")]),
+    Mutation("units_clean_after", "units", ["SPAN-2", RACE], [
+        (SUPERSLAB, "        clean = hak_and_relaxed(&superslab->clean_units, ~written) & ~written;\n", "        clean &= ~written;\n"),
+        (SUPERSLAB, "    uint64_t free = before | mask;\n",
+         "    uint64_t free = before | mask;\n    (void)hak_and_relaxed(&superslab->clean_units, ~written);\n")]),
+    Mutation("units_dirty_look_left_out", "units_purge", ["SPAN-10"], [
+        (FIT, "(units_look(superslab) & ~", "(0 & ~")]),
+    Mutation("units_rest_not_taken", "units_huge", ["SPAN-", RACE], [
+        (HUGE_PAGE, "rest &= hak_and_acquire(&superslab->free_units, ~rest);", "rest &= hak_load_acquire(&superslab->free_units);")]),
+    Mutation("units_opened_without_wait", "units_huge", ["SPAN-6"], [
+        (HUGE_PAGE, "(is_huge || may_open)", "may_open")]),
 ]

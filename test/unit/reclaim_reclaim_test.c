@@ -210,9 +210,9 @@ static void *end_at_once(void *context) {
 static bool event_looks_at_pools(void) {
     void *block = hak_large_alloc(HAK_PARTITION_ANY, MIB, HAK_BLOCK_ALIGN).block;
     assert_true(hak_large_free(block, hak_pagemap_get(hak_pagemap_base(), block)));
-    bool had_dip = hak_span_state.dip_units < hak_span_state.unused_dirty_units;
+    bool had_dip = hak_span_state.dip_units < hak_span_unused(hak_span_counts());
     hak_reclaim_tend(self());
-    return had_dip && hak_span_state.dip_units == hak_span_state.unused_dirty_units;
+    return had_dip && hak_span_state.dip_units == hak_span_unused(hak_span_counts());
 }
 
 UNIT_TEST_WITH(threads_look_at_pools_once_in_a_pause, reclaim_begin, NULL) {

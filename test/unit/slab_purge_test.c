@@ -136,8 +136,9 @@ ONE_OWNER_TEST(huge_page_with_purged_pages_is_none_any_more) {
         superslab->huge_pages |= (uint8_t)(1u << range);
         superslab->clean_units &= ~hak_span_huge_page(range);
         hak_span_state.huge_page_count++;
-        hak_span_add_dirty(hak_popcount(clean & ~superslab->clean_units & superslab->free_units));
-        hak_span_note_dirty(superslab);
+        uint64_t dirty = clean & ~superslab->clean_units & superslab->free_units;
+        (void)hak_span_count_given(0, hak_popcount(dirty));
+        hak_fit_promise(superslab->index, HAK_PARTITION_ANY, 1, true);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     assert_true(purge_idle() > 0);

@@ -116,7 +116,7 @@ static void walk_compare(hak_superslab_t *superslab, void *context) {
  * goes. Returns how many stay. */
 static size_t walk_purge(walk_t *walk, size_t keep_units) {
     size_t count = hak_span_state.count, whole = hak_span_state.whole_count;
-    size_t unused = hak_span_state.unused_dirty_units;
+    size_t unused = hak_span_unused(hak_span_counts());
     for (unsigned i = MOST_SUPERSLABS; i-- > 0 && (unused > keep_units || keep_units == 0);) {
         expected_t *at = &walk->at[i];
         if (at->superslab == NULL) {
@@ -169,7 +169,7 @@ SPAN_TEST(purge_of_any_state_takes_what_a_walk_from_the_youngest_takes) {
                            is_dirty ? (unsigned)(shape >> 40) % (held[which].count + 1) : 0);
             held[which] = held[--count];
         }
-        size_t unused = hak_span_state.unused_dirty_units;
+        size_t unused = hak_span_unused(hak_span_counts());
         size_t keep = random % 8 == 0 ? 0 : (size_t)(random >> 32) % (unused + 2);
         purge_and_compare(keep);
     }
