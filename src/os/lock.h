@@ -105,8 +105,8 @@ void hak_lock_unlock(hak_owner_lock_t *owner_lock);
 /* For tests that survive a fatal error: unlocks the thread's owners, ends its unlocked updates. */
 void hak_lock_unlock_owners(void);
 
-/* [thread] Not 0: in a message to another owner, in a purge, or between two steps on a slot of the
- * sampled guard, without a lock: a fork in a signal handler is not clean then. */
+/* [thread] Not 0: in a message to another owner, a change of units, a purge, or between two steps
+ * on a slot of the sampled guard, without a lock: a fork in a signal handler is not clean then. */
 extern HAK_TLS uint8_t hak_in_unlocked_update;
 
 HAK_INLINE void hak_set_unlocked_update(bool is_begin) {

@@ -18,12 +18,13 @@ static hak_summary_t *fit_of(hak_partition_t partition, unsigned align_log2) {
     return align_log2 == 0 ? hak_fit_any(partition) : &hak_span_state.fit[align_log2];
 }
 
-/* Aligned runs are not looked for: the next search in vain lowers what is too much. */
-void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run, bool is_dirty) {
-    bool is_any = partition == HAK_PARTITION_ANY;
-    unsigned kept = 1 | (is_any ? hak_load_relaxed(&hak_span_state.alignments) : 0u);
-    for (; kept != 0; kept &= kept - 1) {
-        hak_summary_raise(fit_of(partition, hak_ctz(kept)), index, run);
+void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run, uint64_t free,
+                     bool is_dirty) {
+    hak_summary_raise(hak_fit_any(partition), index, run);
+    for (unsigned kept = hak_load_relaxed(&hak_span_state.alignments); kept != 0;
+         kept &= kept - 1) {
+        unsigned n = hak_ctz(kept);
+        hak_summary_raise(fit_of(partition, n), index, hak_longest_run(free, hak_fit_places(n)));
     }
     if (is_dirty) {
         hak_summary_raise(&hak_span_state.dirty, index, 1);
@@ -41,9 +42,9 @@ static uint64_t units_look(hak_superslab_t *superslab) {
     return hak_or_acquire_release(&superslab->free_units, 0); /* pairs UNITS */
 }
 
-/* A search in vain saw `before`. A thread that lowers a promise looks at the units afterwards, and
- * a thread that gives units looks at the promise afterwards: one of both sees that it is too small.
- * By then the place may be another superslab's, too, or have been nobody's (NULL). */
+/* A search in vain saw `before`. Who lowers a promise looks at the units afterwards, and who gives
+ * units at the promise: one of both sees that it is too small. By then the place may be another
+ * superslab's, too, or have been nobody's (NULL). */
 static void fit_lower(hak_partition_t partition, unsigned align_log2, uint32_t index,
                       hak_superslab_t *superslab, uint64_t before) {
     hak_summary_t *fit = fit_of(partition, align_log2);
@@ -69,26 +70,12 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
     hak_span_state_t *state = &hak_span_state;
     hak_store_relaxed(&state->alignments, (uint8_t)(state->alignments | 1u << align_log2));
     for (uint32_t i = 0; i < state->end; i++) {
-        const hak_superslab_t *superslab = state->table[i];
-        if (superslab != NULL && hak_span_partition(superslab) == HAK_PARTITION_ANY) {
-            hak_summary_raise(&state->fit[align_log2], i, HAK_SUPERSLAB_UNITS);
+        hak_superslab_t *superslab = table_get(i, HAK_PARTITION_ANY);
+        if (superslab != NULL) { /* who gives after the look promises by itself */
+            unsigned run = hak_longest_run(units_look(superslab), hak_fit_places(align_log2));
+            hak_summary_raise(&state->fit[align_log2], i, run);
         }
     }
-}
-
-/* The lowest run there. Others may take and give units meanwhile. */
-static bool units_take(hak_superslab_t *superslab, unsigned count, uint64_t places,
-                       hak_units_t *units) {
-    uint64_t starts;
-    units->before = hak_load_relaxed(&superslab->free_units);
-    while ((starts = hak_run_starts(units->before, count) & places) != 0) {
-        units->mask = hak_mask(count) << hak_ctz(starts);
-        uint64_t after = units->before & ~units->mask; /* pairs UNITS */
-        if (HAK_LIKELY(hak_cas_acquire(&superslab->free_units, &units->before, after))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t align,
@@ -108,7 +95,7 @@ hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t 
     while ((index = hak_summary_find(fit_of(partition, align_log2), count)) != HAK_SUMMARY_NONE) {
         hak_superslab_t *superslab = table_get(index, partition);
         units->before = 0;
-        if (superslab != NULL && HAK_LIKELY(units_take(superslab, count, places, units))) {
+        if (superslab != NULL && HAK_LIKELY(hak_units_take(superslab, count, places, units))) {
             return superslab;
         }
         fit_lower(partition, align_log2, index, superslab, units->before);

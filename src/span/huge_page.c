@@ -131,12 +131,13 @@ static void range_open(hak_superslab_t *superslab, unsigned i, uint64_t mask, ha
         }
         hak_count_by(huge_page_open, superslab->huge_pages >> i & 1);
     }
-    if ((superslab->huge_pages & bit) != 0) {
+    is_huge = (superslab->huge_pages & bit) != 0;
+    if (is_huge) {
         huge_page_open(superslab, clean & (rest | mine));
     }
-    (void)hak_or_acquire_release(&superslab->free_units, rest); /* pairs UNITS */
-    /* others may have given units beside it */
-    hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
+    uint64_t free = hak_or_acquire_release(&superslab->free_units, rest) | rest; /* pairs UNITS */
+    hak_fit_promise(superslab->index, hak_span_partition(superslab), hak_longest_run(free, ~0ull),
+                    free, is_huge);
 }
 
 void hak_span_note_opened(hak_superslab_t *superslab, const hak_units_t *units, hak_dense_t *use) {

@@ -86,7 +86,10 @@ static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *c
     size_t keep_units = plan->keep_bytes / HAK_UNIT_BYTES, unused;
     hak_span_state_t *state = &hak_span_state;
     hak_superslab_t *superslab = NULL;
-    while (superslab == NULL) {
+    for (unsigned visits = 1; superslab == NULL; visits++) {
+        if (visits % HAK_SPAN_VISIT_BATCH == 0) { /* all in vain */
+            hak_lock_pass(HAK_LOCK_SPAN);
+        }
         unused = hak_span_unused(hak_span_counts());
         bool takes_whole = whole_ones_go(keep_units), is_enough = unused <= keep_units;
         uint32_t found = is_enough && keep_units != 0 ? 0 : job_find(*cursor, takes_whole);
@@ -175,11 +178,14 @@ static void superslab_forget(hak_superslab_t *superslab) {
 
 /* Units whose purge is over become unused again. */
 static void superslab_take_back(hak_superslab_t *superslab, uint64_t units) {
+    unsigned dirty = hak_popcount(units & ~hak_load_relaxed(&superslab->clean_units));
     superslab->leaving_units &= ~units;
-    (void)hak_span_count_given(0, hak_popcount(units & ~hak_load_relaxed(&superslab->clean_units)));
-    uint64_t before = hak_or_acquire_release(&superslab->free_units, units); /* pairs UNITS */
-    (void)hak_add_relaxed(&hak_span_state.whole_count, (before | units) == ~0ull);
-    hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
+    (void)hak_span_count_given(0, dirty);
+    uint64_t free = hak_or_acquire_release(&superslab->free_units, units) | units; /* pairs UNITS */
+    (void)hak_add_relaxed(&hak_span_state.whole_count, free == ~0ull);
+    hak_fit_promise(superslab->index, hak_span_partition(superslab), hak_longest_run(free, ~0ull),
+                    free, dirty != 0);
+    hak_fit_settle(superslab->index); /* what was promised before */
 }
 
 static size_t job_run(const purge_job_t *job, unsigned *splits) {
@@ -247,7 +253,8 @@ static void superslab_after_fork(hak_superslab_t *superslab, void *context) {
     state->counts += ((uint64_t)hak_popcount(~free) << 32) + hak_popcount(dirty);
     state->whole_count += free == ~0ull;
     if (free != 0) { /* another thread may have been about to promise it, on any level */
-        hak_fit_promise(superslab->index, hak_span_partition(superslab), HAK_SUPERSLAB_UNITS, true);
+        hak_fit_promise(superslab->index, hak_span_partition(superslab),
+                        hak_longest_run(free, ~0ull), free, dirty != 0);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "span/summary.h"
 
 enum { HAK_SPAN_FITS = HAK_SPAN_ALIGNS + HAK_HARDEN };
+enum { HAK_SPAN_VISIT_BATCH = 32 }; /* superslabs between two checks for waiters of the lock */
 
 /* The kernel refused a superslab. Asking again at every refill would cost more than the refill. */
 typedef struct hak_refusal {
@@ -20,28 +21,29 @@ typedef struct hak_refusal {
 } hak_refusal_t;
 
 typedef struct hak_span_state {
+    /* [atomic] Thresholds: units in spans << 32 | unused units that hold memory (SPAN-3). No search
+     * reads this half of a line, which all threads write to, nor the next. */
+    _Alignas(HAK_LINE_BYTES / 2) uint64_t counts;
+    size_t low_units;    /* [atomic] least unused units in this window, as far as noticed */
+    size_t high_units;   /* [atomic] most of them in this window */
+    size_t dip_units;    /* [atomic] least of them since the last look */
+    int32_t whole_count; /* [atomic] superslabs of which every unit is free; for a moment less */
+    uint32_t count;      /* superslabs mapped */
+    hak_refusal_t refusal;
+    uint32_t end; /* places in use, empty ones included */
+    /* Dear first touches of huge pages in a row; from 4 on, and so many more ranges to open with
+     * small OS pages. */
+    uint8_t huge_price;
+    bool lacks_huge_pages;   /* the kernel refused one */
+    bool has_partitions;     /* SPAN-11: there are two */
     hak_superslab_t **table; /* by index; NULL where a superslab was unmapped */
     hak_superslab_t *unused; /* records without a mapping */
-    uint32_t end;            /* places in use, empty ones included */
     uint32_t capacity;
-    uint32_t count;                   /* superslabs mapped */
     uint8_t alignments;               /* bit n: fit[n] is kept; bit 0 is unused, fit[0] always is */
     hak_summary_t fit[HAK_SPAN_FITS]; /* SPAN-4; the last of the plain partition */
     hak_summary_t vacant;             /* SPAN-9 */
     hak_summary_t dirty;              /* SPAN-10 */
     size_t huge_page_count;           /* sum of popcount(huge_pages) */
-    /* Dear first touches of huge pages in a row; from 4 on, and so many more ranges to open with
-     * small OS pages. */
-    uint8_t huge_price;
-    hak_refusal_t refusal;
-    bool lacks_huge_pages; /* the kernel refused one */
-    bool has_partitions;   /* SPAN-11: there are two */
-    /* [atomic] Thresholds: units in spans << 32 | unused units that hold memory (SPAN-3). */
-    HAK_LINE_ALIGNED uint64_t counts;
-    size_t low_units;    /* [atomic] least unused units in this window, as far as noticed */
-    size_t high_units;   /* [atomic] most of them in this window */
-    size_t dip_units;    /* [atomic] least of them since the last look */
-    int32_t whole_count; /* [atomic] superslabs of which every unit is free; for a moment less */
 } hak_span_state_t;
 
 extern hak_span_state_t hak_span_state;
@@ -64,20 +66,31 @@ HAK_INLINE size_t hak_span_guard_bytes(void) {
  * is of one unit. */
 hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t align,
                               hak_units_t *units);
+/* The lowest run that begins at one of `places`, while others may take and give units. */
+HAK_INLINE bool hak_units_take(hak_superslab_t *superslab, unsigned count, uint64_t places,
+                               hak_units_t *units) {
+    uint64_t starts;
+    units->before = hak_load_relaxed(&superslab->free_units);
+    while ((starts = hak_run_starts(units->before, count) & places) != 0) {
+        units->mask = hak_mask(count) << hak_ctz(starts);
+        uint64_t after = units->before & ~units->mask; /* pairs UNITS */
+        if (HAK_LIKELY(hak_cas_acquire(&superslab->free_units, &units->before, after))) {
+            return true;
+        }
+    }
+    return false;
+}
 /* The summary of the runs of a partition that begin at any unit. */
 HAK_INLINE hak_summary_t *hak_fit_any(hak_partition_t partition) {
     return &hak_span_state
                 .fit[HAK_HARDEN && partition == HAK_PARTITION_PLAIN ? HAK_SPAN_FITS - 1 : 0];
 }
-HAK_INLINE hak_summary_t *hak_fit_of(const hak_superslab_t *superslab) {
-    return hak_fit_any(hak_span_partition(superslab));
-}
 /* The units that are a multiple of 2^`align_log2`. */
 uint64_t hak_fit_places(unsigned align_log2);
-/* Free units came to the superslab at a place, in a run of so many. */
+/* Units came to a place, where `free` ones are these now, and new runs have `run` at most. */
 HAK_NOINLINE void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run,
-                                  bool is_dirty);
-/* A purge found nothing there. */
+                                  uint64_t free, bool is_dirty);
+/* Lowers what a purge found too much promised. SPAN is held. */
 void hak_fit_settle(uint32_t index);
 
 /* Before clean units are used: counts purged ones as regret. */

@@ -34,7 +34,7 @@ typedef struct hak_summary {
 size_t hak_summary_bytes(uint32_t capacity);
 
 /* Moves to zeroed memory for more places, while others use it: of the first `count`, those that
- * promise anything promise the most. SPAN is held. */
+ * promise anything promise as much. SPAN is held. */
 void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity, void *memory);
 
 /* The first place whose byte is `least` (not 0) or more; HAK_SUMMARY_NONE. */

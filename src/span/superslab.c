@@ -86,7 +86,7 @@ static bool superslab_add(char *base, hak_partition_t partition) {
     hak_single_writer_add(&state->count, 1);
     (void)hak_add_relaxed(&state->whole_count, 1);
     hak_store_release(&superslab->free_units, ~0ull); /* pairs UNITS */
-    hak_fit_promise(index, partition, HAK_SUPERSLAB_UNITS, false);
+    hak_fit_promise(index, partition, HAK_SUPERSLAB_UNITS, ~0ull, false);
     hak_count(superslab_map);
     return true;
 }
@@ -241,10 +241,9 @@ bool hak_span_alloc(hak_partition_t partition, unsigned count, size_t align, hak
 /* Whether a run of so many units is more than its superslab promised, or its first dirty one. Once
  * the units are free, the superslab may be gone, and its record another's. */
 HAK_INLINE bool is_news(const hak_summary_t *fit, uint32_t index, unsigned run, unsigned dirty) {
-    const hak_span_state_t *state = &hak_span_state;
     return run > hak_summary_get(fit, index) ||
-           (dirty != 0 && hak_summary_get(&state->dirty, index) == 0) ||
-           hak_load_relaxed(&state->alignments) != 0;
+           (dirty != 0 && hak_summary_get(&hak_span_state.dirty, index) == 0) ||
+           hak_load_relaxed(&hak_span_state.alignments) != 0;
 }
 
 void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, unsigned touched) {
@@ -261,12 +260,12 @@ void hak_span_free(hak_superslab_t *superslab, unsigned unit, unsigned count, un
     uint64_t before = hak_or_acquire_release(&superslab->free_units, mask); /* pairs UNITS */
     HAK_ASSERT((before & mask) == 0, "SPAN-1");
     uint64_t free = before | mask;
-    unsigned run = hak_run_around(free, unit);
     if (HAK_UNLIKELY(free == ~0ull)) {
         (void)hak_add_relaxed(&hak_span_state.whole_count, 1);
     }
+    unsigned run = hak_run_around(free, unit);
     if (HAK_UNLIKELY(is_news(hak_fit_any(partition), index, run, dirty))) {
-        hak_fit_promise(index, partition, run, dirty != 0);
+        hak_fit_promise(index, partition, run, free, dirty != 0);
     }
     hak_set_unlocked_update(false);
     size_t unused = hak_span_unused(counts) * HAK_UNIT_BYTES;
@@ -280,17 +279,12 @@ bool hak_span_extend(hak_superslab_t *superslab, unsigned unit, unsigned count, 
     if (unit + wanted > HAK_SUPERSLAB_UNITS) {
         return false;
     }
-    unsigned more = wanted - count;
-    hak_units_t units = {hak_mask(more) << (unit + count),
-                         hak_load_relaxed(&superslab->free_units)};
-    bool is_taken = false;
+    hak_units_t units;
+    unsigned more = wanted - count, next = unit + count;
     hak_set_unlocked_update(true);
-    while (!is_taken && (units.before & units.mask) == units.mask) {
-        uint64_t after = units.before & ~units.mask; /* pairs UNITS */
-        is_taken = hak_cas_acquire(&superslab->free_units, &units.before, after);
-    }
+    bool is_taken = hak_units_take(superslab, more, 1ull << next, &units);
     if (is_taken) {
-        (void)span_begin(superslab, &units, unit + count, more, HAK_SPAN_SPARSE);
+        (void)span_begin(superslab, &units, next, more, HAK_SPAN_SPARSE);
     }
     hak_set_unlocked_update(false);
     return is_taken;
@@ -307,12 +301,10 @@ void hak_span_stats(hak_span_stats_t *stats) {
     stats->meta_bytes = hak_meta_bytes();
 }
 
-enum { VISIT_BATCH = 32 }; /* superslabs between two checks for waiters of the lock */
-
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {
     hak_lock_acquire(HAK_LOCK_SPAN);
     for (uint32_t i = 0; i < hak_span_state.end; i++) {
-        if (i % VISIT_BATCH == VISIT_BATCH - 1) {
+        if (i % HAK_SPAN_VISIT_BATCH == HAK_SPAN_VISIT_BATCH - 1) {
             hak_lock_pass(HAK_LOCK_SPAN);
         }
         if (hak_span_state.table[i] != NULL) {

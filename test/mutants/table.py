@@ -78,7 +78,7 @@ MUTANTS = [
            "(0x80 - least)", "(0x7f - least)",
            "unit_span_summary"),
     Mutant("extend_over_a_neighbour", "src/span/superslab.c",
-           "while (!is_taken && (units.before & units.mask) == units.mask) {", "while (!is_taken && (units.before & units.mask) != 0) {",
+           "hak_units_take(superslab, more, 1ull << next, &units)", "hak_units_take(superslab, 1, 1ull << next, &units)",
            "unit_span_superslab|unit_large_large"),
     Mutant("refused_units_are_clean", "src/span/purge.c",
            "hak_or_relaxed(&superslab->clean_units, done);", "hak_or_relaxed(&superslab->clean_units, job->units);",

@@ -138,7 +138,7 @@ ONE_OWNER_TEST(huge_page_with_purged_pages_is_none_any_more) {
         hak_span_state.huge_page_count++;
         uint64_t dirty = clean & ~superslab->clean_units & superslab->free_units;
         (void)hak_span_count_given(0, hak_popcount(dirty));
-        hak_fit_promise(superslab->index, HAK_PARTITION_ANY, 1, true);
+        hak_fit_promise(superslab->index, HAK_PARTITION_ANY, 1, superslab->free_units, true);
     }
     hak_lock_release(HAK_LOCK_SPAN);
     assert_true(purge_idle() > 0);

@@ -235,6 +235,26 @@ SPAN_TEST(longest_run_is_stated_late_until_a_search_fails) {
     unit_span_check();
 }
 
+/* Else the next search for two units visits each of them in vain. */
+SPAN_TEST(purge_and_alignment_promise_what_there_is) {
+    for (unsigned i = 0; i < FEW; i++) {
+        fit_walls[i] = unit_span(HAK_SUPERSLAB_UNITS - 1, HAK_UNIT_BYTES);
+        hak_span_t hole = unit_span(1, HAK_UNIT_BYTES);
+        unit_span_free(&hole, 1);
+        hak_span_t rest = unit_span(HAK_SUPERSLAB_UNITS - 1, HAK_UNIT_BYTES);
+        unit_span_free(&rest, 0); /* the promise of this hole is lowered */
+    }
+    hak_span_purge(HAK_UNIT_BYTES / 2);
+    hak_span_t aligned = unit_span(2, 2 * HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < FEW; i++) {
+        uint32_t index = fit_walls[i].superslab->index;
+        assert_int_equal(hak_summary_get(&hak_span_state.fit[0], index), 1);
+        assert_in_range(hak_summary_get(&hak_span_state.fit[1], index), 0, 1);
+        assert_int_equal(hak_summary_get(&hak_span_state.dirty, index), 0);
+    }
+    unit_span_free(&aligned, 0);
+}
+
 /* The same of a superslab that was to be added. */
 SPAN_TEST(superslab_without_the_vacant_place_there_should_be_takes_the_end) {
     fit_walls[0] = unit_span(HAK_SUPERSLAB_UNITS, HAK_UNIT_BYTES);
