@@ -10,6 +10,7 @@ Mutation = collections.namedtuple("Mutation", "name scenario expected changes")
 REMOTE_H = "slab/remote.h"
 REMOTE, OWNER, SLAB, LOCK, FLUSH = "slab/remote.c", "slab/owner.c", "slab/slab.c", "os/lock.c", "front/flush.c"
 FIT, SUPERSLAB, HUGE_PAGE = "span/fit.c", "span/superslab.c", "span/huge_page.c"
+PURGE, SUMMARY, SPAN_STATE = "span/purge.c", "span/summary.c", "span/span_state.h"
 RACE, LOST, TWICE = "race: ", "RF-3: ", "fatal: hakmem broke its own invariant: (nil) RF-2"
 BROKEN, MISCOUNTED = "fatal: hakmem broke its own invariant", "SLAB-1: "
 
@@ -224,7 +225,7 @@ MUTATIONS = [
     Mutation("units_give_relaxed", "units", [RACE], [
         (SUPERSLAB, "hak_or_acquire_release(&superslab->free_units, mask)", "hak_or_relaxed(&superslab->free_units, mask)")]),
     Mutation("units_take_relaxed", "units", [RACE, "SPAN-2"], [
-        (FIT, "hak_cas_acquire(&superslab->free_units,", "hak_cas_relaxed(&superslab->free_units,")]),
+        (SPAN_STATE, "hak_cas_acquire(&superslab->free_units,", "hak_cas_relaxed(&superslab->free_units,")]),
     Mutation("units_promise_before_give", "units", ["SPAN-4"], [
         (SUPERSLAB, "    uint64_t before = hak_or_acquire_release(&superslab->free_units, mask);",
          "    unsigned early = hak_summary_get(hak_fit_any(partition), index);\n"
@@ -235,8 +236,20 @@ MUTATIONS = [
         (SUPERSLAB, "        clean = hak_and_relaxed(&superslab->clean_units, ~written) & ~written;\n", "        clean &= ~written;\n"),
         (SUPERSLAB, "    uint64_t free = before | mask;\n",
          "    uint64_t free = before | mask;\n    (void)hak_and_relaxed(&superslab->clean_units, ~written);\n")]),
-    Mutation("units_dirty_look_left_out", "units_purge", ["SPAN-10"], [
+    Mutation("units_dirty_look_left_out", "units_settle", ["SPAN-10"], [
         (FIT, "(units_look(superslab) & ~", "(0 & ~")]),
+    Mutation("units_back_not_promised", "units_back", ["SPAN-4"], [
+        (PURGE, "hak_longest_run(free, ~0ull),\n                    free, dirty", "0,\n                    free, dirty")]),
+    Mutation("units_level_look_left_out", "units_levels", ["SPAN-4"], [
+        (SUMMARY, "if (HAK_UNLIKELY(line_most(line) > most)) {", "if (most > HAK_SUMMARY_MOST) {")]),
+    Mutation("units_level_relaxed", "units_levels", ["SPAN-4"], [
+        (SUMMARY, "hak_swap_acquire_release(byte,", "hak_swap_relaxed(byte,")]),
+    Mutation("units_move_relaxed", "units_move", ["SPAN-4"], [
+        (SUMMARY, "return hak_or_acquire_release(byte, 0);", "return hak_load_relaxed(byte);")]),
+    Mutation("units_raise_once", "units_move", ["SPAN-4"], [
+        (SUMMARY, "while (HAK_UNLIKELY(hak_load_relaxed(&summary->size_log2) != size_log2));", "while (0);")]),
+    Mutation("units_rest_not_promised", "units_rest", ["SPAN-4"], [
+        (HUGE_PAGE, "hak_longest_run(free, ~0ull)", "0")]),
     Mutation("units_rest_not_taken", "units_huge", ["SPAN-", RACE], [
         (HUGE_PAGE, "rest &= hak_and_acquire(&superslab->free_units, ~rest);", "rest &= hak_load_acquire(&superslab->free_units);")]),
     Mutation("units_opened_without_wait", "units_huge", ["SPAN-6"], [

@@ -27,6 +27,7 @@ enum {
     UNIT_PURGED,
     UNIT_UNMAPPED,
     UNIT_MAPPED,
+    UNIT_EITHER = 1 << UNIT_TAKEN | 1 << UNIT_NONE,
 };
 
 hak_dense_t unit_dense_sure;
@@ -36,6 +37,7 @@ static hak_superslab_t unit_superslab;
 static struct {
     hak_superslab_t *table[HAK_SUMMARY_LINE];
     HAK_LINE_ALIGNED uint8_t line[HAK_SPAN_FITS + 2][HAK_SUMMARY_LINE];
+    uint8_t more[3][HAK_SUMMARY_LINE]; /* of fit[0]: two lines and one above, zeroed */
 } unit_meta;
 static uint32_t unit_memory[HAK_SUPERSLAB_UNITS]; /* plain: what its holder wrote; 0: clean */
 
@@ -165,6 +167,13 @@ STEP(give_first, give(0, true))
 STEP(give_second, give(1, true))
 STEP(give_clean, give(0, false))
 STEP(purge_all, hak_span_purge(0))
+STEP(lower_fit, fit_lower(HAK_PARTITION_ANY, 0, 0, &unit_superslab, 0))
+
+static void move_fit(void) {
+    hak_lock_acquire(HAK_LOCK_SPAN);
+    hak_summary_move(&hak_span_state.fit[0], 1, 2 * HAK_SUMMARY_LINE, unit_meta.more);
+    hak_lock_release(HAK_LOCK_SPAN);
+}
 
 static void unit_check(void) {
     const hak_span_state_t *state = &hak_span_state;
@@ -176,8 +185,10 @@ static void unit_check(void) {
     MODEL_CHECK(state->counts >> 32 == 128 + used, "SPAN-3: units in use");
     MODEL_CHECK((uint32_t)state->counts == hak_popcount(free & ~clean), "SPAN-3: unused units");
     MODEL_CHECK(state->whole_count == (free == ~0ull), "SPAN-3: whole superslabs");
-    MODEL_CHECK(unit_meta.line[0][0] >= hak_longest_run(free, ~0ull),
-                "SPAN-4: too little promised");
+    for (unsigned level = 0; level <= hak_summary_top(state->fit[0].size_log2); level++) {
+        MODEL_CHECK(state->fit[0].level[level][0] >= hak_longest_run(free, ~0ull),
+                    "SPAN-4: too little promised");
+    }
     MODEL_CHECK((free & ~clean) == 0 || unit_meta.line[HAK_SPAN_FITS + 1][0] != 0, "SPAN-10");
     MODEL_CHECK((superslab->huge_pages & 1) == 0 || (clean & hak_span_huge_page(0)) == 0 ||
                     (clean & free & hak_span_huge_page(0)) == hak_span_huge_page(0),
@@ -190,8 +201,31 @@ static void unit_check(void) {
 
 STEP(before_full, unit_start(0, 3, 2))
 
+/* Too much is promised above the lowest level. */
+static void before_levels(void) {
+    unit_start(0, 3, 0);
+    move_fit();
+    hak_span_state.fit[0].level[1][0] = 2;
+    model_share(MODEL_WORD(&unit_meta.more[0][0]));
+    model_share(MODEL_WORD(&unit_meta.more[2][0]));
+}
+
+static void before_move(void) {
+    unit_start(0, 3, 1);
+    model_share(MODEL_WORD(&hak_span_state.fit[0].size_log2));
+    model_share(MODEL_WORD(&hak_span_state.fit[0].level[0]));
+    model_share(MODEL_WORD(&unit_meta.more[0][0]));
+    model_share(MODEL_WORD(&unit_meta.more[2][0]));
+}
+
 static void before_dirty(void) {
     unit_start(2, 1, 2);
+    model_share(MODEL_WORD(&unit_meta.line[HAK_SPAN_FITS + 1][0]));
+}
+
+/* Dirty units are promised, and there are none. */
+static void before_settle(void) {
+    unit_start(0, 1, 2);
     model_share(MODEL_WORD(&unit_meta.line[HAK_SPAN_FITS + 1][0]));
 }
 
@@ -226,17 +260,17 @@ static void before_small(void) {
 }
 
 const model_scenario_t unit_scenarios[] = {
-    {"units",
-     before_full,
-     {give_first, try_one, try_one},
-     unit_check,
-     1u << UNIT_TAKEN | 1u << UNIT_NONE},
-    {"units_merge",
-     before_full,
-     {give_first, give_second, try_two},
-     unit_check,
-     1u << UNIT_TAKEN | 1u << UNIT_NONE},
+    {"units", before_full, {give_first, try_one, try_one}, unit_check, UNIT_EITHER},
+    {"units_merge", before_full, {give_first, give_second, try_two}, unit_check, UNIT_EITHER},
+    {"units_levels", before_levels, {give_first, try_one, NULL}, unit_check, UNIT_EITHER},
+    {"units_move", before_move, {give_first, lower_fit, move_fit}, unit_check, 0},
     {"units_purge", before_dirty, {give_first, purge_all, NULL}, unit_check, 1u << UNIT_PURGED},
+    {"units_settle", before_settle, {give_first, purge_all, NULL}, unit_check, 1u << UNIT_PURGED},
+    {"units_back",
+     before_dirty,
+     {try_one, purge_all, NULL},
+     unit_check,
+     1u << UNIT_PURGED | 1u << UNIT_NONE},
     {"units_unmap",
      before_one_used,
      {give_clean, purge_all, NULL},
@@ -248,6 +282,7 @@ const model_scenario_t unit_scenarios[] = {
      unit_check,
      1u << UNIT_UNMAPPED | 1u << UNIT_MAPPED},
     {"units_huge", before_huge, {take_dense, take_one, NULL}, unit_check, 1u << UNIT_TAKEN},
+    {"units_rest", before_huge, {take_dense, try_two, NULL}, unit_check, UNIT_EITHER},
     {"units_huge_purge",
      before_huge_dirty,
      {take_dense, purge_all, NULL},
