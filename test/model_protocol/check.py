@@ -8,7 +8,8 @@ mutation at a time. Text that is no longer there is an error, so what is said he
 
     check.py --src SRC --build FOLDER [--cc CC] [--jobs N] [--docs FILE] [NAME...]
 
-NAMEs are scenarios, mutations, or the words `scenarios` and `mutations` for all of them; none means both.
+NAMEs are scenarios, mutations, or a word for all of a kind: `scenarios`, `every` for the long ones, whose names end in
+it, and `mutations`. None means all.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +23,8 @@ sys.dont_write_bytecode = True
 from mutations import MUTATIONS  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FLAGS = ["-std=gnu17", "-g", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-D_GNU_SOURCE"]
+FLAGS = ["-std=gnu17", "-g", "-Wall", "-Wextra", "-Wno-ignored-qualifiers", "-Wno-missing-field-initializers",
+         "-D_GNU_SOURCE"]
 
 # Loops that only wait, and bounds on work, as short as they can be.
 SMALL = [
@@ -141,16 +143,17 @@ def main():
     options = parser.parse_args()
     program = compile_model(options, "unchanged", [])
     scenarios = run([program])[1].split()
-    names = set(options.names or ["scenarios", "mutations"])
-    chosen = [one for one in scenarios if names & {one, "scenarios"}]
+    kinds = {"scenarios", "every", "mutations"}
+    names = set(options.names or kinds)
+    chosen = [one for one in scenarios if names & {one, "every" if one.endswith("_every") else "scenarios"}]
     mutations = [one for one in MUTATIONS if names & {one.name, "mutations"}]
-    known = {"scenarios", "mutations", *scenarios, *(one.name for one in MUTATIONS)}
+    known = {*kinds, *scenarios, *(one.name for one in MUTATIONS)}
     if names - known:
         parser.error(f"no such scenario or mutation: {' '.join(sorted(names - known))}")
     failed = 0
     if options.docs:
         text = read(options.docs)
-        for name in sorted(known - {"scenarios", "mutations"}):
+        for name in sorted(known - kinds):
             if not name.startswith("litmus_") and f"`{name}`" not in text:
                 failed += 1
                 print(f"FAILED  {options.docs} does not name `{name}`")

@@ -17,7 +17,10 @@
  *
  * Two executions are in the same state when every thread has read the same stores so far and every
  * word has the same stores in the same order: all else follows, as threads do nothing at random. A
- * state that was met before is not gone on from. */
+ * state that was met before is not gone on from.
+ *
+ * A scenario may bound how often a thread that could go on does not: most errors of order need two
+ * or three such preemptions. Which stores loads read stays free. */
 #include "explore.h"
 
 #include "machine.h"
@@ -92,8 +95,9 @@ static bool met_add(uint64_t *table, size_t size, uint64_t id) {
     return true;
 }
 
-static bool state_is_new(void) {
-    uint64_t id = 1;
+/* `more` is what else decides how it goes on. */
+static bool state_is_new(uint64_t more) {
+    uint64_t id = more + 1;
     for (unsigned t = 0; t < MODEL_THREADS; t++) {
         id += model_mix(m.thread[t].id, t);
     }
@@ -210,12 +214,19 @@ static bool run_threads(const model_scenario_t *scenario) {
             resume(i); /* to its first step */
         }
     }
-    uint32_t enabled;
+    bool is_bounded = scenario->preemptions != 0;
+    unsigned left = scenario->preemptions;
+    uint32_t enabled, last = 0;
     while (!m.is_stopped && (enabled = threads_enabled()) != 0) {
-        if (m.position == m.choice_count && !state_is_new()) {
+        bool preempts = is_bounded && (enabled & last) != 0; /* who takes another thread */
+        enabled = preempts && left == 0 ? last : enabled;
+        if (m.position == m.choice_count && !state_is_new(is_bounded ? model_mix(last, left) : 0)) {
             return false;
         }
-        resume(model_choose(enabled));
+        unsigned now = model_choose(enabled);
+        left -= preempts && last != 1u << now;
+        last = 1u << now;
+        resume(now);
     }
     return true;
 }

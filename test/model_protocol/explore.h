@@ -73,7 +73,8 @@ typedef struct model_scenario {
     void (*before)(void);
     void (*thread[MODEL_THREADS])(void);
     void (*after)(void);
-    uint32_t marks; /* that must be reached */
+    uint32_t marks;       /* that must be reached */
+    unsigned preemptions; /* at most, of threads that could go on; 0: any number */
 } model_scenario_t;
 
 /* What one of the threads does. */

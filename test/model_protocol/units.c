@@ -105,10 +105,9 @@ static void summary_start(hak_summary_t *summary, unsigned line, unsigned promis
 
 /* One superslab; runs of `promise` units are promised, and dirty ones. Enough is in use for huge
  * pages. */
-static void unit_start(uint64_t free, uint64_t clean, unsigned promise) {
+static void unit_start_alone(uint64_t free, uint64_t clean, unsigned promise) {
     hak_span_state_t *state = &hak_span_state;
     world_threads();
-    model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
     for (unsigned n = 0; n < HAK_SPAN_FITS; n++) {
         summary_start(&state->fit[n], n, n == 0 ? promise : 0);
     }
@@ -126,8 +125,14 @@ static void unit_start(uint64_t free, uint64_t clean, unsigned promise) {
     unit_superslab.clean_units = clean;
     unit_memory[1] = (clean & 2) == 0; /* all others are clean where they are free */
     model_share(MODEL_WORD(&unit_superslab.free_units));
-    model_share(MODEL_WORD(&unit_superslab.clean_units));
     model_share(MODEL_WORD(&unit_meta.line[0][0]));
+}
+
+/* The same where several threads lock, or change clean units. */
+static void unit_start(uint64_t free, uint64_t clean, unsigned promise) {
+    unit_start_alone(free, clean, promise);
+    model_share(MODEL_WORD(&hak_locks[HAK_LOCK_SPAN].state));
+    model_share(MODEL_WORD(&unit_superslab.clean_units));
 }
 
 static void use_units(bool is_there, unsigned unit, unsigned count, bool is_zero) {
@@ -210,12 +215,12 @@ static void before_levels(void) {
     model_share(MODEL_WORD(&unit_meta.more[2][0]));
 }
 
+/* One thread locks, one changes clean units, and units_levels has the level above: no steps. */
 static void before_move(void) {
-    unit_start(0, 3, 1);
+    unit_start_alone(0, 3, 1);
     model_share(MODEL_WORD(&hak_span_state.fit[0].size_log2));
     model_share(MODEL_WORD(&hak_span_state.fit[0].level[0]));
     model_share(MODEL_WORD(&unit_meta.more[0][0]));
-    model_share(MODEL_WORD(&unit_meta.more[2][0]));
 }
 
 static void before_dirty(void) {
@@ -229,15 +234,9 @@ static void before_settle(void) {
     model_share(MODEL_WORD(&unit_meta.line[HAK_SPAN_FITS + 1][0]));
 }
 
-static void before_one_used(void) {
-    unit_start(~1ull, ~0ull, 64);
-    model_share(MODEL_WORD(&hak_span_state.table[0]));
-}
-
-static void before_whole(void) {
-    unit_start(~0ull, ~0ull, 64);
-    model_share(MODEL_WORD(&hak_span_state.table[0]));
-}
+STEP(before_one_used, unit_start(~1ull, ~0ull, 64);
+     model_share(MODEL_WORD(&hak_span_state.table[0])))
+STEP(before_whole, unit_start(~0ull, ~0ull, 64); model_share(MODEL_WORD(&hak_span_state.table[0])))
 
 static void before_huge(void) {
     unit_start(hak_span_huge_page(0), hak_span_huge_page(0), 64);
@@ -263,7 +262,8 @@ const model_scenario_t unit_scenarios[] = {
     {"units", before_full, {give_first, try_one, try_one}, unit_check, UNIT_EITHER},
     {"units_merge", before_full, {give_first, give_second, try_two}, unit_check, UNIT_EITHER},
     {"units_levels", before_levels, {give_first, try_one, NULL}, unit_check, UNIT_EITHER},
-    {"units_move", before_move, {give_first, lower_fit, move_fit}, unit_check, 0},
+    {"units_move", before_move, {give_first, lower_fit, move_fit}, unit_check, 0, 3},
+    {"units_move_every", before_move, {give_first, lower_fit, move_fit}, unit_check, 0, 5},
     {"units_purge", before_dirty, {give_first, purge_all, NULL}, unit_check, 1u << UNIT_PURGED},
     {"units_settle", before_settle, {give_first, purge_all, NULL}, unit_check, 1u << UNIT_PURGED},
     {"units_back",
@@ -284,6 +284,12 @@ const model_scenario_t unit_scenarios[] = {
     {"units_huge", before_huge, {take_dense, take_one, NULL}, unit_check, 1u << UNIT_TAKEN},
     {"units_rest", before_huge, {take_dense, try_two, NULL}, unit_check, UNIT_EITHER},
     {"units_huge_purge",
+     before_huge_dirty,
+     {take_dense, purge_all, NULL},
+     unit_check,
+     1u << UNIT_PURGED,
+     4},
+    {"units_huge_purge_every",
      before_huge_dirty,
      {take_dense, purge_all, NULL},
      unit_check,
