@@ -87,6 +87,7 @@ static bool site_read(work_t *work, uint32_t offset, uint64_t *bytes) {
     *site = (hak_profile_site_t){.label = (const void *)(uintptr_t)from.label,
                                  .depth = from.depth,
                                  .peak_number = from.peak_number,
+                                 .temporary = from.temporary,
                                  .requested_bytes = as_double(from.requested_bytes),
                                  .variance = as_double(from.variance)};
     memcpy(site->lifetime, from.lifetime, sizeof site->lifetime);

@@ -42,10 +42,10 @@ static void json_lifetimes(const hak_sink_t *sink, const hak_profile_site_t *sit
     }
     hak_sink_format(sink,
                     ",\n  \"lifetimes_ns\":{\"freed\":%l,\"p10\":%l,\"p50\":%l,\"p90\":%l,"
-                    "\"p99\":%l,\"censored\":%l,\"oldest_ns\":%l}",
+                    "\"p99\":%l,\"censored\":%l,\"oldest_ns\":%l,\"temporary\":%l}",
                     freed, lifetime_part(site, freed, 10), lifetime_part(site, freed, 50),
                     lifetime_part(site, freed, 90), lifetime_part(site, freed, 99),
-                    site->in_use.samples, oldest_ns);
+                    site->in_use.samples, oldest_ns, site->temporary);
 }
 
 typedef struct json_thread {

@@ -88,6 +88,7 @@ struct hak_tcache {
     bool is_refilling : 1;   /* [thread] events run inside an allocation */
     bool guard_is_extra : 1; /* [thread] guard_left is of the allowance, not of the rate */
     uint8_t changing;        /* [thread] not 0: in a slow path, lists and counts differ */
+    uint8_t profile_turn;    /* [thread] how often profile_left was drawn */
     uint32_t clear_most;     /* [thread] hardened builds: bytes of blocks cleared as a whole */
     hak_owner_t *home;       /* [thread] refills come from its slabs */
     hak_tcache_t *next;      /* [lock REGISTRY] list of all tcaches */

@@ -13,7 +13,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/chance.h"
-#include "profile/store.h"
 #include "slab/remote.h"
 #include "stack/stack.h"
 
@@ -151,6 +150,11 @@ static int64_t sample_gap(size_t rate) {
     return hak_chance_gap(rate, hak_chance_random());
 }
 
+static void sample_draw(hak_tcache_t *tcache, size_t rate) {
+    tcache->profile_left = sample_gap(rate);
+    tcache->profile_turn++;
+}
+
 /* Whether a request of so many bytes is sampled. A distance that is of another rate begins anew:
  * what is left of one says nothing of its length. */
 static bool sample_is_due(hak_tcache_t *tcache, size_t bytes, size_t rate) {
@@ -159,14 +163,25 @@ static bool sample_is_due(hak_tcache_t *tcache, size_t bytes, size_t rate) {
     }
     if (tcache->profile_rate != rate) {
         tcache->profile_rate = rate;
-        tcache->profile_left = sample_gap(rate);
+        sample_draw(tcache, rate);
     }
     tcache->profile_left -= (int64_t)bytes;
     if (tcache->profile_left > 0) {
         return false;
     }
-    tcache->profile_left = sample_gap(rate);
+    sample_draw(tcache, rate);
     return true;
+}
+
+/* Goes back by each byte that the thread asks for, and elsewhere with its next sample. */
+static uint32_t sample_clock(const hak_tcache_t *tcache) {
+    return (uint32_t)tcache->profile_turn << 24 | ((uint32_t)tcache->profile_left & 0xffffff);
+}
+
+bool hak_sample_is_temporary(const hak_profile_sample_t *sample) {
+    const hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    return !hak_tcache_is_empty(tcache) && tcache->thread_id == sample->thread_id &&
+           sample->clock - sample_clock(tcache) < HAK_PROFILE_TEMPORARY;
 }
 
 static uint32_t sample_thread_id(const hak_tcache_t *tcache) {
@@ -179,6 +194,7 @@ static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache
     event->depth = hak_stack_walk(event->stack, HAK_PROFILE_FRAMES);
     event->thread_id = sample_thread_id(tcache);
     event->label = tcache != NULL ? tcache->profile_label : NULL;
+    event->clock = tcache != NULL ? sample_clock(tcache) : 0;
 }
 
 /* Tells the listeners of the blocks that have a record. */

@@ -5,6 +5,7 @@
 #define HAK_PROFILE_SAMPLE_H
 
 #include "profile/profile.h"
+#include "profile/store.h"
 
 /* Fills hak_profile_table. */
 void hak_sample_start(void);
@@ -18,6 +19,8 @@ void hak_sample_pace(void);
 void hak_sample_release(void);
 /* In the child: draws a new distance; waits for no owner that the fork waited for in vain. */
 void hak_sample_after_fork(void);
+/* Whether the calling thread took the block, and asked for few bytes since. */
+bool hak_sample_is_temporary(const hak_profile_sample_t *sample);
 /* Waits for the owner. Counted in the core for tests only. */
 extern uint64_t hak_sample_naps; /* [atomic] */
 

@@ -16,6 +16,7 @@
 #include "os/optional.h"
 #include "os/os.h"
 #include "profile/chance.h"
+#include "profile/sample.h"
 #include "span/span.h"
 
 #include <string.h>
@@ -132,11 +133,10 @@ bool hak_profile_store_open(size_t bytes, size_t rate, bool is_whole) {
 }
 
 void hak_profile_store_pause(void) {
-    if (!store_enter()) {
-        return;
+    if (store_enter()) {
+        hak_profile_store.is_whole = false;
+        store_leave();
     }
-    hak_profile_store.is_whole = false;
-    store_leave();
 }
 
 /* Where the kernel refuses: what reads as zero is not written, and gets no memory. */
@@ -298,6 +298,7 @@ static void store_count_out(hak_profile_site_t *site, const hak_profile_sample_t
     site->requested_bytes = is_left ? site->requested_bytes - requested : 0;
     site->variance = is_left ? site->variance - sample_variance(sample) : 0;
     site->lifetime[lifetime_bucket(hak_excess(now, sample->time_ns))]++;
+    site->temporary += hak_sample_is_temporary(sample);
     store->live--;
     store->variance = store->live != 0 ? store->variance - sample_variance(sample) : 0;
     store->live_bytes -= sample->weight * (double)sample->bytes;
@@ -381,6 +382,7 @@ static bool store_add(const hak_profile_event_t *event) {
         .weight = 1 / hak_chance_of((double)event->bytes / (double)event->rate),
         .site = site,
         .thread_id = event->thread_id,
+        .clock = event->clock,
     };
     sample_link(offset);
     store_count_in(hak_profile_site_at(store->base, site), sample);
@@ -418,8 +420,7 @@ uint64_t hak_profile_store_take(const void *block) {
     if (!store_enter()) {
         return 0;
     }
-    uint32_t offset = store->base != NULL ? sample_unlink(block) : 0;
-    uint64_t token = sample_token(offset);
+    uint64_t token = sample_token(store->base != NULL ? sample_unlink(block) : 0);
     hak_lock_release(HAK_LOCK_PROFILE);
     return token;
 }

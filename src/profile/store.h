@@ -18,6 +18,8 @@ enum {
     HAK_PROFILE_LIFETIMES = 80,
     HAK_PROFILE_LIFETIME_LOG2 = 10, /* ns */
     HAK_PROFILE_LARGE = 1,          /* in place of a companion: a large block */
+    /* Freed by the thread that took it, which asked for fewer bytes in between: temporary. */
+    HAK_PROFILE_TEMPORARY = 4096,
 };
 
 /* Sums over samples. */
@@ -35,6 +37,7 @@ typedef struct hak_profile_site {
     hak_profile_sum_t in_use, all, peak;      /* peak: unless in_use has not changed since */
     double requested_bytes, variance;         /* of in_use: asked for; of its bytes */
     uint32_t lifetime[HAK_PROFILE_LIFETIMES]; /* freed samples */
+    uint64_t temporary;                       /* of these */
     uintptr_t stack[];
 } hak_profile_site_t;
 
@@ -46,7 +49,7 @@ typedef struct hak_profile_sample {
     double weight;
     uint32_t site, next; /* next: in its bucket, or of the unused */
     uint32_t thread_id;  /* 0: unused */
-    uint32_t unused;
+    uint32_t clock;      /* sample_clock of the thread then */
 } hak_profile_sample_t;
 
 typedef struct hak_profile_store {
@@ -72,7 +75,7 @@ extern hak_profile_store_t hak_profile_store; /* [lock PROFILE] */
 typedef struct hak_profile_event {
     const void *block, *companion, *label;
     size_t bytes, requested_bytes, rate;
-    uint32_t thread_id;
+    uint32_t thread_id, clock;
     unsigned depth;
     uintptr_t stack[HAK_PROFILE_FRAMES];
 } hak_profile_event_t;

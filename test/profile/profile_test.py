@@ -78,8 +78,10 @@ def test_lifetimes_of_freed_blocks(_folder):
     for site, names in zip(document["sites"], names_of(document, sys.argv[1])):
         if "site_many" in names and site["lifetimes_ns"]["freed"] > 100:
             assert 40e6 < site["lifetimes_ns"]["p50"], site["lifetimes_ns"]
+            assert site["lifetimes_ns"]["temporary"] * 20 < site["lifetimes_ns"]["freed"], site["lifetimes_ns"]
         if "site_few" in names and site["lifetimes_ns"]["freed"] > 100:
             assert site["lifetimes_ns"]["p50"] < 20e6, site["lifetimes_ns"]
+            assert site["lifetimes_ns"]["temporary"] == site["lifetimes_ns"]["freed"], site["lifetimes_ns"]
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def _site(truth: Truth, load: Load, chance: random.Random) -> dict:
             "requested_bytes": round(inuse["bytes"] * (truth.requested or truth.size) / truth.size),
             "pinned_bytes": truth.pinned if live else 0, "variance": round(live * weight * (weight - 1) * truth.size ** 2),
             "lifetimes_ns": {"freed": freed, "p10": 1000, "p50": 2_000_000, "p90": SECOND, "p99": 3 * SECOND, "censored": live,
-                             "oldest_ns": load.seconds * SECOND if live else 0},
+                             "oldest_ns": load.seconds * SECOND if live else 0, "temporary": freed // 4},
             "threads": [{"tid": load.pid + truth.thread, "bytes": inuse["bytes"]}] if live else [],
             "sizes": [{"from": 1 << truth.size.bit_length() - 1, **{key: inuse[key] for key in ("samples", "objects", "bytes")}}] if live else []}
 

@@ -80,10 +80,11 @@ class Lifetimes:
     p90: int = 0
     p99: int = 0
     oldest: int = 0  # age of the oldest that lives
+    temporary: int = 0  # freed before their thread had asked for another 4 KiB
 
     @classmethod
     def of(cls, table: dict) -> Lifetimes:
-        return cls(*(max(0, int_of(table, key)) for key in ("freed", "censored", "p10", "p50", "p90", "p99", "oldest_ns")))
+        return cls(*(max(0, int_of(table, key)) for key in ("freed", "censored", "p10", "p50", "p90", "p99", "oldest_ns", "temporary")))
 
     def bound(self, most: int) -> None:
         """No block lived longer than sampling went on."""

@@ -71,6 +71,7 @@ OBJECTS: Column = ("Objects", lambda row: number(round(row.site.inuse.objects)))
 PINNED: Column = ("Pinned", lambda row: size(row.site.pinned))
 SLACK: Column = ("Slack", lambda row: size(row.site.slack))
 KEPT: Column = ("Kept", lambda row: share(row.site.kept, 1))
+TEMPORARY: Column = ("At once", lambda row: share(row.site.lifetimes.temporary, row.site.lifetimes.freed))
 OLDEST: Column = ("Oldest", lambda row: oldest(row.site))
 GROWN: tuple[Column, ...] = (
     ("Grown", lambda row: signed(row.growth.bytes) if row.growth else NONE),
@@ -127,7 +128,7 @@ MODES = {
     "pinned": Mode("by free bytes that their blocks keep resident", lambda row: row.site.pinned,
                    (PINNED, INUSE, INUSE_ERROR, OBJECTS, OLDEST)),
     "lifetimes": Mode("by bytes allocated", lambda row: row.site.alloc.bytes,
-                      (("Freed", lambda row: number(row.site.lifetimes.freed)), _lifetime("p10", "p10"),
+                      (("Freed", lambda row: number(row.site.lifetimes.freed)), TEMPORARY, _lifetime("p10", "p10"),
                        _lifetime("p50", "p50"), _lifetime("p90", "p90"), _lifetime("p99", "p99"),
                        ("Still live", lambda row: number(row.site.lifetimes.censored)), OLDEST)),
     "leaks": Mode("by bytes that stay", lambda row: row.growth.bytes if row.growth else row.site.inuse.bytes * row.site.kept,
