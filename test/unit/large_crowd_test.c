@@ -83,3 +83,19 @@ LARGE_TEST(hopeless_request_leaves_vacant_ranges_of_many_blocks) {
     assert_int_equal(large_stats().huge_cached_bytes, bytes);
     crowd_free();
 }
+
+/* Records are not walked where there are many. */
+LARGE_TEST(addresses_in_many_blocks_are_known) {
+    int elsewhere = 0;
+    crowd_make();
+    for (unsigned i = 0; i < CROWD; i += 7) {
+        assert_true(hak_large_covers(crowd[i]));
+        assert_true(hak_large_covers(crowd[i] + MIB));
+    }
+    assert_false(hak_large_covers(&elsewhere));
+    assert_false(hak_large_covers((void *)16));
+    assert_true(hak_large_free(crowd[1], entry_of(crowd[1])));
+    assert_true(hak_large_covers(crowd[1] + MIB)); /* vacant */
+    crowd[1] = NULL;
+    crowd_free();
+}
