@@ -64,6 +64,16 @@ def test_each_option_sets_what_the_command_says(folder):
         assert all(found[name][1] == "MALLOC_CONF" for name in wanted), (text, found)
 
 
+def test_final_profile_is_written_to_the_prefix(folder):
+    for name in ("prof_final", "prof_leak"):
+        conf = f"prof:true,{name}:true,lg_prof_sample:12,prof_prefix:{folder}/{name}"
+        known = environment(LD_PRELOAD=library(folder), LD_LIBRARY_PATH=str(Path(LIBRARY).resolve().parent), MALLOC_CONF=conf)
+        child = subprocess.Popen(["true"], env=known, stderr=subprocess.PIPE, text=True)
+        said = child.communicate()[1]
+        assert child.returncode == 0 and not said, said
+        assert Path(f"{folder}/{name}.{child.pid}").stat().st_size > 0, name
+
+
 def test_options_of_hakmem_win(folder):
     found, said = shown(folder, "confirm_conf:true,dirty_decay_ms:0,background_thread:true", HAKMEM_OPTIONS="retain_min:8m")
     assert found["retain_min"] == ("8m", "HAKMEM_OPTIONS") and found["retain_idle"] == ("0", "MALLOC_CONF"), found

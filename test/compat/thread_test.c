@@ -99,6 +99,30 @@ static void each_thread_has_its_own(void) {
     EXPECT_EQ(mallctl("thread.allocated", NULL, NULL, &allocated, sizeof allocated), EPERM);
 }
 
+static pthread_barrier_t barrier;
+
+static void *crowd_thread(void *unused) {
+    EXPECT(held() <= 4096); /* not that of a thread that had its memory before */
+    free(malloc(LARGE));
+    pthread_barrier_wait(&barrier); /* all live at once */
+    return unused;
+}
+
+static void trim_drops_that_of_ended_threads(void) {
+    enum { THREADS = 20 };
+    pthread_t thread[THREADS];
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < THREADS; i++) {
+            EXPECT_EQ(pthread_create(&thread[i], NULL, crowd_thread, NULL), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            EXPECT_EQ(pthread_join(thread[i], NULL), 0);
+        }
+        malloc_trim(0);
+    }
+}
+
 /* A bin holds at most 128 KiB, by default. */
 static void the_words_follow_without_a_question(void) {
     enum { COUNT = 10000, SIZE = 1000, BIN = 256 << 10 };
@@ -239,6 +263,7 @@ int main(void) {
     RUN(one_block_is_seen_as_it_comes_and_goes);
     RUN(the_difference_is_what_the_thread_holds);
     RUN(each_thread_has_its_own);
+    RUN(trim_drops_that_of_ended_threads);
     RUN(the_words_follow_without_a_question);
 #if defined(__x86_64__)
     RUN(a_signal_handler_that_asks_counts_nothing_twice);
