@@ -131,7 +131,7 @@ static uint64_t remote_one_line_bytes(void) {
 }
 
 static uint64_t summary_lines(uint32_t superslabs) {
-    return top_level(superslabs) + 1;
+    return hak_summary_top(hak_log2(superslabs)) + 1;
 }
 
 /* In the table of superslabs and its summaries, of large ones. */

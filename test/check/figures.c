@@ -187,7 +187,7 @@
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \
     X(search_burst_steps, SEARCH_BURST_STEPS)                                                      \
     X(inspect_blocks, INSPECT_MOST_BLOCKS)                                                         \
-    X(visit_superslabs, VISIT_BATCH)                                                               \
+    X(visit_superslabs, HAK_SPAN_VISIT_BATCH)                                                      \
     X(fork_naps, FORK_NAPS)                                                                        \
     X(fork_nap_ns, FORK_NAP_NS)                                                                    \
     X(owner_naps, OWNER_NAPS)                                                                      \
