@@ -176,10 +176,10 @@ static bool object_tables(const Elf64_Ehdr *head, uintptr_t code, hak_os_unwind_
 }
 
 /* Its program headers follow the header. */
-static const Elf64_Ehdr *program_head(void) {
+HAK_AT_START uintptr_t hak_os_program_start(void) {
     uintptr_t segments = (uintptr_t)getauxval(AT_PHDR);
     bool is_usual = segments % UNWIND_HEAD_BYTES == sizeof(Elf64_Ehdr);
-    return is_usual ? (const Elf64_Ehdr *)(segments - sizeof(Elf64_Ehdr)) : NULL;
+    return is_usual ? segments - sizeof(Elf64_Ehdr) : 0;
 }
 
 /* That of a static program answers only after its start, and allocates before. */
@@ -200,7 +200,7 @@ bool hak_os_unwind_tables(uintptr_t code, bool is_sure, hak_os_unwind_t *tables)
            (has_linker() && (is_sure || hak_libc_stays_loaded(code)) &&
             hak_libc_find_start(code, &start) &&
             object_tables((const Elf64_Ehdr *)start, code, tables)) ||
-           object_tables(program_head(), code, tables);
+           object_tables((const Elf64_Ehdr *)hak_os_program_start(), code, tables);
 }
 
 uintptr_t hak_os_object_mark(uintptr_t code) {

@@ -32,13 +32,12 @@ static bool os_has_refused_move;    /* [atomic] */
 static uintptr_t os_map_hint;       /* [atomic] preferred end of the next mapping */
 uint32_t hak_os_unmap_count;
 
-/* [init] The C library's own clock, which allocates nothing: the program, or a library preloaded
- * with ours, may have one that does, and would be called under our locks. Tests have theirs. */
-extern __typeof__(clock_gettime) hak_test_clock __attribute__((weak, visibility("default")));
+/* [init] The C library's own clock: another's may allocate, and would be called under our locks.
+ * Programs that test have a clock for us; no other object is asked for one. */
 static struct os_clock { __typeof__(clock_gettime) *get; } HAK_SEALED os_clock = {clock_gettime};
 
 HAK_AT_START static void os_clock_init(void) {
-    void *own = (void *)hak_test_clock;
+    void *own = HAK_SHARED ? hak_os_definition(hak_os_program_start(), "hak_test_clock") : NULL;
     if (HAK_SHARED && own == NULL) {
         const char *file;
         const void *function = hak_libc_function();

@@ -83,6 +83,7 @@ uintptr_t hak_os_object_mark(uintptr_t code);
 /* The function by that name that the object with that first byte defines for others; NULL: none
  * that is known. No lock: the object has to stay loaded meanwhile. */
 void *hak_os_definition(uintptr_t start, const char *name);
+uintptr_t hak_os_program_start(void); /* the first byte of the program; 0: not known */
 /* Whether our library defines a function by that name for others. */
 bool hak_os_exports(const char *name);
 /* Visits the names of the objects that the file of an object needs, and of what it uses but does

@@ -2,7 +2,8 @@
  *
  * A program, or a library that is preloaded with ours, has a clock_gettime of its own, as those
  * that simulate time do. It allocates, and reads a file by the C library's streams. The allocator
- * never calls it, not under its locks and not outside them. */
+ * never calls it, not under its locks and not outside them. Nor what another object has by the name
+ * that a test program gives the allocator's clock, or the program as data. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,11 @@
 enum { THREADS = 2, ROUNDS = 400, SMALL = 500, HUGE_BYTES = 2 << 20 };
 
 static unsigned long calls;
+
+#ifdef CLOCK_IS_DATA
+extern const char hak_test_clock[];
+const char hak_test_clock[16] = {0};
+#endif
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);

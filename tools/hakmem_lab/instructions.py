@@ -24,7 +24,6 @@ MOST = 0.5  # 2 n operations are at most the row's
 ENOUGH = 10_000_000  # instructions of n operations
 REPEATS = 3  # of a count; the least is taken, as what an allocator does after some time only adds to it
 TIMEOUT = 300
-CLOCK = "libstill_clock.so"
 COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
 
 
@@ -48,9 +47,9 @@ def _run(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
 
 def _run_once(argv: list[str], arm: arms.Arm) -> Optional[tuple[int, int]]:
     launch = arm.launch(peers.find_base("system"))
-    env = {**environment(launch), "LD_PRELOAD": f"{place.PROGRAMS / CLOCK}:{launch.preloaded()}"}
+    env = {**environment(launch), "LD_PRELOAD": launch.preloaded()}
     command = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null",
-               str(place.PROGRAMS / argv[0]), *argv[1:]]
+               str(place.PROGRAMS / f"{argv[0]}.still"), *argv[1:]]
     try:
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=TIMEOUT, check=False)
