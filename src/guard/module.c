@@ -105,7 +105,7 @@ void hak_guard_stack_print(const uintptr_t *addresses, unsigned count) {
 }
 
 void hak_guard_stack_hint(void) {
-    hak_warn("  functions and lines of this report: hakmem symbolize FILE");
+    hak_warn("  functions and lines of this report: hakmem symbolize FILE (in a clone ./hakmem)");
 }
 
 void hak_guard_stack_after_fork(void) {

@@ -25,7 +25,7 @@ static void accuse_history(const hak_guard_slot_t *slot) {
     accuse_deed("allocated", &slot->allocated);
 }
 
-/* "write 3 bytes into the freed 24-byte block at 0x..." */
+/* "write at 3 bytes into the freed 24-byte block at 0x...": how much was written is not known. */
 static void accuse_place(hak_text_t *text, const char *access, const void *address,
                          const hak_guard_slot_t *slot) {
     const char *at = address, *end = slot->block + slot->bytes;
@@ -35,7 +35,7 @@ static void accuse_place(hak_text_t *text, const char *access, const void *addre
                                : at < end       ? at - slot->block
                                                 : at - end);
     hak_text_format(text, "%s%s%z bytes %s the %s%u-byte block at %p", access,
-                    access[0] != '\0' ? " " : "", distance, where, is_free ? "freed " : "",
+                    access[0] != '\0' ? " at " : "", distance, where, is_free ? "freed " : "",
                     slot->bytes, (const void *)slot->block);
 }
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import crimes
 
-HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE\n"
+HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE (in a clone ./hakmem)\n"
 
 
 def pattern(text, advice):

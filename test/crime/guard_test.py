@@ -18,7 +18,7 @@ import sys
 import crimes
 
 DEED = re.compile(r"hakmem:   (\w+) by thread (\d+):")
-HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE"
+HINT = "hakmem:   functions and lines of this report: hakmem symbolize FILE (in a clone ./hakmem)"
 FRAME = re.compile(r"hakmem:     #(\d+) (0x[0-9a-f]+) (\S+)\+(0x[0-9a-f]+)")
 
 

@@ -29,7 +29,7 @@ for kind in -pie -no-pie; do
     says out "inner at $work/crime.c:3"
     says out "inlined into outer at $work/crime.c:7"
     says out "main at $work/crime.c:11"
-    says out "hakmem symbolize FILE"
+    says out "hakmem symbolize FILE (in a clone ./hakmem)"
     # Nothing else is changed, whatever it is; standard input is the same.
     printf 'a\377b\nhakmem:     #0 0x1234 /no/such/file+0x12\n%s\nend' "$(cat "$work/report")" >"$work/more"
     "$hakmem" symbolize <"$work/more" >"$work/named"

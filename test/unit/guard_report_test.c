@@ -31,21 +31,21 @@ UNIT_TEST(trap_in_a_freed_block_is_use_after_free) {
     hak_fast_free(block);
     const char *said = trap(block + 7);
     expect_said(said, "hakmem: use after free: 0x",
-                "(read 7 bytes into the freed 32-byte block at 0x");
+                "(read at 7 bytes into the freed 32-byte block at 0x");
     assert_non_null(strstr(said, "hakmem:   freed by thread "));
     expect_said(trap(block + 100), "hakmem: use after free: 0x",
-                "(read 68 bytes behind the freed 32-byte block at 0x");
+                "(read at 68 bytes behind the freed 32-byte block at 0x");
 }
 
 UNIT_TEST(trap_in_a_guard_is_laid_to_the_nearer_block) {
     size_t page = hak_os_page_bytes();
     char *block = guard_sample_at(BYTES, false);
     expect_said(trap(block + BYTES), "hakmem: overflow of a block: 0x",
-                "(read 0 bytes behind the 32-byte block at 0x");
+                "(read at 0 bytes behind the 32-byte block at 0x");
     hak_fast_free(block);
     block = guard_sample_at(BYTES, true);
     expect_said(trap(block - 5), "hakmem: underflow of a block: 0x",
-                "(read 5 bytes before the 32-byte block at 0x");
+                "(read at 5 bytes before the 32-byte block at 0x");
     assert_non_null(trap(block - page / 4));
     hak_fast_free(block);
 }
