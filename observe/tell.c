@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 
+#include <signal.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -34,6 +35,11 @@ static bool member_set(const obs_image_t *image, char *letter, unsigned member, 
     return is_inside;
 }
 
+static bool number_set(obs_image_t *image, uint64_t number) {
+    uint32_t offset = image->row[HAK_DOOR_AT_mailbox_number].offset;
+    return obs_write(image->reader, obs_root(image, mailbox) + offset, &number, sizeof number);
+}
+
 /* Writes the letter, then its number; *number: of the letter. */
 static bool letter_send(obs_image_t *image, const obs_wish_t *wish, uint64_t *number) {
     const hak_door_row_t *place = &image->row[HAK_DOOR_AT_mailbox_letter];
@@ -49,13 +55,41 @@ static bool letter_send(obs_image_t *image, const obs_wish_t *wish, uint64_t *nu
     }
     *number = hak_letter_number(letter, place->bytes);
     return obs_write(image->reader, at + place->offset, letter, place->bytes) &&
-           obs_write(image->reader, at + image->row[HAK_DOOR_AT_mailbox_number].offset, number,
-                     sizeof *number);
+           number_set(image, *number);
+}
+
+/* The mailbox has the number of the last answer again, unless the letter was answered meanwhile. */
+static obs_told_t letter_take_back(obs_image_t *image, uint64_t own, uint32_t *result) {
+    obs_mailbox_t mailbox;
+    obs_forget(image->reader);
+    if (!obs_fetch(image, mailbox, obs_root(image, mailbox), &mailbox)) {
+        return OBS_TAKEN_BACK; /* it has ended */
+    }
+    if (number_of(mailbox.answer) != own && mailbox.number == own) {
+        (void)number_set(image, number_of(mailbox.answer));
+        obs_forget(image->reader);
+        (void)obs_fetch(image, mailbox, obs_root(image, mailbox), &mailbox);
+    }
+    if (number_of(mailbox.answer) != own) {
+        return OBS_TAKEN_BACK;
+    }
+    (void)(mailbox.number != own && number_set(image, own));
+    *result = (uint32_t)(mailbox.answer % HAK_MAIL_RESULTS);
+    return OBS_TOLD;
+}
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int number) {
+    is_interrupted = number;
 }
 
 obs_told_t obs_tell(obs_image_t *image, const obs_wish_t *wish, uint64_t wait_ns,
                     uint32_t *result) {
     uint64_t own = 0, until_ns = now_ns() + wait_ns;
+    if (wish->is_brief) {
+        (void)signal(SIGINT, interrupt);
+    }
     for (unsigned sent = 0;;) {
         obs_mailbox_t mailbox;
         obs_forget(image->reader);
@@ -75,8 +109,10 @@ obs_told_t obs_tell(obs_image_t *image, const obs_wish_t *wish, uint64_t wait_ns
             }
             sent++;
         }
-        if (now_ns() > until_ns) {
-            return is_answered || is_own ? OBS_NOT_YET : OBS_NOT_SENT;
+        if (now_ns() > until_ns || is_interrupted != 0) {
+            return !is_answered && !is_own ? OBS_NOT_SENT
+                   : wish->is_brief        ? letter_take_back(image, own, result)
+                                           : OBS_NOT_YET;
         }
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     }

@@ -13,11 +13,13 @@
 typedef struct obs_wish {
     uint32_t request; /* hak_mail_t */
     char name[20], value[32];
+    bool is_brief; /* taken back if it is not done in time, or at an interrupt from the keyboard */
 } obs_wish_t;
 
 typedef enum obs_told {
-    OBS_TOLD,     /* it answered: *result, hak_mail_result_t */
-    OBS_NOT_YET,  /* the letter waits there: it looks when it next allocates */
+    OBS_TOLD,    /* it answered: *result, hak_mail_result_t */
+    OBS_NOT_YET, /* the letter waits there: it looks when it next allocates */
+    OBS_TAKEN_BACK,
     OBS_NOT_SENT, /* another's letter waits there */
     OBS_NOT_TOLD, /* reader->error says why */
 } obs_told_t;

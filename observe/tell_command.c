@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE [--wait SECONDS] [--force]
+ * hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE [--wait SECONDS] [--brief]
+ * [--force]
  */
 #include "command.h"
 #include "tell.h"
@@ -33,8 +34,8 @@ static const struct {
 } requests[] = {{"trim", NULL, HAK_MAIL_TRIM},
                 {"flush", NULL, HAK_MAIL_FLUSH},
                 {"reset", NULL, HAK_MAIL_RESET},
-                {"rate", "BYTES", HAK_MAIL_RATE},
-                {"option", "NAME:VALUE", HAK_MAIL_OPTION}};
+                {"rate", "BYTES, such as 512k or 0", HAK_MAIL_RATE},
+                {"option", "NAME:VALUE, such as retain_idle:0", HAK_MAIL_OPTION}};
 enum {
     REQUESTS = sizeof requests / sizeof *requests,
     WORD = 8 /* letters; longer is near to none */
@@ -105,7 +106,7 @@ static bool wish_parse(obs_wish_t *wish, const char *what, const char *value) {
     const char *form = requests[i].form;
     wish->request = requests[i].request;
     if (form == NULL) {
-        return value == NULL || say_wrong("%s takes no value, not: %s", what, value);
+        return value == NULL || say_wrong("%s takes no value: leave '%s' out", what, value);
     }
     if (value == NULL) {
         return say_wrong("%s needs %s", what, form);
@@ -118,7 +119,7 @@ static bool wish_parse(obs_wish_t *wish, const char *what, const char *value) {
         text += is_good ? length + 1 : 0;
     }
     is_good = is_good && text_set(wish->value, sizeof wish->value, text, strlen(text));
-    return is_good || say_wrong("%s needs %s, not: %s", what, form, value);
+    return is_good || say_wrong("%s needs %s, not '%s'", what, form, value);
 }
 
 static bool wait_parse(double *seconds, const char *text) {
@@ -140,10 +141,13 @@ static bool order_parse(order_t *order, int argc, char **argv) {
             }
         } else if (strcmp(argv[i], "--force") == 0) {
             order->is_forced = true;
+        } else if (strcmp(argv[i], "--brief") == 0) {
+            order->wish.is_brief = true;
         } else if (argv[i][0] == '-') {
-            return say_wrong("unknown option '%s'; there are: --wait SECONDS, --force", argv[i]);
+            return say_wrong("unknown option '%s'; there are: --wait SECONDS, --brief, --force",
+                             argv[i]);
         } else if (words == 3) {
-            return say_wrong("too many words: %s", argv[i]);
+            return say_wrong("too many words: leave '%s' out", argv[i]);
         } else {
             word[words++] = argv[i];
         }
@@ -154,8 +158,9 @@ static bool order_parse(order_t *order, int argc, char **argv) {
     char *end;
     unsigned long pid = strtoul(word[0], &end, 10);
     order->pid = (uint32_t)pid;
-    return *end == '\0' && pid != 0 && pid <= INT32_MAX ? wish_parse(&order->wish, word[1], word[2])
-                                                        : say_wrong("'%s' is no PID", word[0]);
+    return *end == '\0' && pid != 0 && pid <= INT32_MAX
+               ? wish_parse(&order->wish, word[1], word[2])
+               : say_wrong("'%s' is no PID; the command ps lists them", word[0]);
 }
 
 /* Whether one of its threads has a seccomp filter. */
@@ -187,17 +192,42 @@ static int say_of(uint32_t pid, const char *what, int status) {
     return status;
 }
 
-static int say_refusal(uint32_t pid, uint32_t result) {
+static int say_refusal(const order_t *order, uint32_t result) {
     static const char *const refusals[] = {
         [HAK_MAIL_BROKEN] = "gets several requests at a time: try again",
-        [HAK_MAIL_UNKNOWN] = "knows no such option",
-        [HAK_MAIL_FIXED] = "reads that option only at its start",
-        [HAK_MAIL_INVALID] = "takes no such value",
-        [HAK_MAIL_REFUSED] =
-            "refuses: it is set-uid, runs on the C library's malloc, or has no memory for it",
+        [HAK_MAIL_UNKNOWN] = "knows no such option: the command options lists them",
+        [HAK_MAIL_FIXED] =
+            "reads that option only at its start: start it with that in HAKMEM_OPTIONS",
+        [HAK_MAIL_INVALID] = "takes no such value: docs/options.md has those of each option",
+        [HAK_MAIL_REFUSED] = "refuses: it is set-uid, runs on the C library's malloc, or has no "
+                             "memory for it: start it without the option force_libc, as a program "
+                             "without other rights than its user's, or with more memory",
     };
     bool is_known = result < sizeof refusals / sizeof *refusals && refusals[result] != NULL;
-    return say_of(pid, is_known ? refusals[result] : "answers what this program does not know", 1);
+    bool is_rate = result == HAK_MAIL_INVALID && order->wish.request == HAK_MAIL_RATE;
+    return say_of(order->pid,
+                  is_rate    ? "takes no such value: rate needs bytes, such as 512k, at most 1t"
+                  : is_known ? refusals[result]
+                             : "answers what this program does not know: use that of its version",
+                  1);
+}
+
+/* What to do where it could not be told. */
+static int say_untold(const char *error) {
+    static const struct {
+        const char *part, *help;
+    } helps[] = {
+        {"does not use hakmem", "; start it by hakmem run, or name another: ps lists them"},
+        {"there is no process", "; the command ps lists those on hakmem"},
+        {"ended meanwhile", "; the command ps lists those on hakmem"},
+        {"may not be read", "; be its user, or root, with the rights of a debugger"}};
+    for (unsigned i = 0; i < sizeof helps / sizeof *helps; i++) {
+        if (strstr(error, helps[i].part) != NULL) {
+            fprintf(stderr, "hakmem-observe: %s%s\n", error, helps[i].help);
+            return 1;
+        }
+    }
+    return obs_say(error);
 }
 
 int obs_command_tell(int argc, char **argv) {
@@ -234,14 +264,19 @@ int obs_command_tell(int argc, char **argv) {
     }
     switch (told) {
     case OBS_TOLD:
-        return say_refusal(order.pid, result);
+        return say_refusal(&order, result);
     case OBS_NOT_YET:
-        return say_of(order.pid, "has not answered yet: it does it when it next allocates",
+        return say_of(order.pid,
+                      "has not answered yet: it does it when it next allocates; give it some work",
+                      NOT_YET);
+    case OBS_TAKEN_BACK:
+        return say_of(order.pid, "has not answered yet: the request was taken back; ask again",
                       NOT_YET);
     case OBS_NOT_SENT:
-        return say_of(order.pid, "has not answered yet what another asked: nothing was sent",
+        return say_of(order.pid,
+                      "has not answered yet what another asked: nothing was sent; ask again",
                       NOT_YET);
     default:
-        return obs_say(reader.error);
+        return say_untold(reader.error);
     }
 }

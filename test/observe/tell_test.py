@@ -11,6 +11,7 @@ Exit status: 0 all is well, 1 not, 77 skipped with a reason.
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ HARDENED = os.environ.get("HAKMEM_FLAVOUR") == "hardened"
 FOREVER = ("--wait", "1000000")
 NOW = ("--wait", "0")
 TELLERS = 6
+NO_VALUE = "takes no such value: docs/options.md has those of each option"
+AT_START = "reads that option only at its start: start it with that in HAKMEM_OPTIONS"
 
 
 class Told:
@@ -106,16 +109,16 @@ def requests(observer, program):
     done(observer, program, "reset")
     assert not document(observer, "profile", program.pid)["sites"]
     for rate in ("2t", "often", "1k1"):
-        not_done(observer, "takes no such value", program, "rate", rate)
+        not_done(observer, "takes no such value: rate needs bytes, such as 512k, at most 1t", program, "rate", rate)
     assert option(observer, program, "retain_idle") == ("1m", "1m")
     done(observer, program, "option", "retain_idle:2m")
     assert option(observer, program, "retain_idle") == ("2m", "1m") and option(observer, program, "learn") == ("1", "1")
-    not_done(observer, "takes no such value", program, "option", "retain_idle:2t")
-    not_done(observer, "takes no such value", program, "option", "retain_idle=")
-    not_done(observer, "knows no such option", program, "option", "retain_idl:2m")
-    not_done(observer, "reads that option only at its start", program, "option", "force_libc:1")
+    not_done(observer, NO_VALUE, program, "option", "retain_idle:2t")
+    not_done(observer, NO_VALUE, program, "option", "retain_idle=")
+    not_done(observer, "knows no such option: the command options lists them", program, "option", "retain_idl:2m")
+    not_done(observer, AT_START, program, "option", "force_libc:1")
     if HARDENED:
-        not_done(observer, "reads that option only at its start", program, "option", "cache:1m")
+        not_done(observer, AT_START, program, "option", "cache:1m")
     else:
         before = budget(observer, program)
         done(observer, program, "option", "cache:1m")
@@ -129,6 +132,26 @@ def waits(observer, program):
     assert not document(observer, "profile", program.pid)["is_on"]
     program.do("t")
     assert document(observer, "profile", program.pid)["rate"] == 32 << 10
+    done(observer, program, "rate", "0")
+
+
+def taken_back(observer, program):
+    """A brief request is gone when its teller is: at the end of its time, of a stopped process, too, and at an interrupt."""
+    os.kill(program.pid, signal.SIGSTOP)
+    not_yet(observer, "the request was taken back", program.pid, "rate", "32k", "--brief")
+    os.kill(program.pid, signal.SIGCONT)
+    program.do("t")
+    assert not document(observer, "profile", program.pid)["is_on"]
+    with subprocess.Popen([observer, "tell", str(program.pid), "rate", "32k", "--brief", *FOREVER], stderr=subprocess.PIPE,
+                          text=True) as teller:
+        while "nothing was sent" not in observe(observer, "tell", program.pid, "flush", "--brief", *NOW)[2]:
+            pass
+        teller.send_signal(signal.SIGINT)
+        assert "the request was taken back" in teller.communicate()[1] and teller.returncode == 2
+    program.do("t")
+    assert not document(observer, "profile", program.pid)["is_on"]
+    done(observer, program, "rate", "8k", "--brief")
+    assert document(observer, "profile", program.pid)["rate"] == 8 << 10
     done(observer, program, "rate", "0")
 
 
@@ -183,27 +206,27 @@ def bad(observer, program):
                         ((pid, "options", "learn:0"), "unknown request 'options' (did you mean option?)"),
                         ((pid, "r" * 4000), "unknown request 'rrrr"), ((pid, ""), "unknown request ''; "),
                         ((pid, "rate"), "rate needs BYTES"), ((pid, "option"), "option needs NAME:VALUE"),
-                        ((pid, "option", "learn"), "option needs NAME:VALUE, not: learn"),
-                        ((pid, "option", "a" * 20 + ":1"), "option needs NAME:VALUE, not: aaaa"),
-                        ((pid, "rate", "1" * 32), "rate needs BYTES, not: 1111"), ((pid, "trim", "1"), "trim takes no value, not: 1"),
-                        ((pid, "rate", "1", "2"), "too many words: 2"),
-                        ((pid, "trim", "--frob"), "unknown option '--frob'; there are: --wait SECONDS, --force"),
+                        ((pid, "option", "learn"), "option needs NAME:VALUE, such as retain_idle:0, not 'learn'"),
+                        ((pid, "option", "a" * 20 + ":1"), "option needs NAME:VALUE, such as retain_idle:0, not 'aaaa"),
+                        ((pid, "rate", "1" * 32), "rate needs BYTES, such as 512k or 0, not '1111"), ((pid, "trim", "1"), "trim takes no value: leave '1' out"),
+                        ((pid, "rate", "1", "2"), "too many words: leave '2' out"),
+                        ((pid, "trim", "--frob"), "unknown option '--frob'; there are: --wait SECONDS, --brief, --force"),
                         ((pid, "trim", "--wait"), "--wait needs seconds, 0 to 1000000, not ''"),
                         ((pid, "trim", "--wait", "long"), "--wait needs seconds, 0 to 1000000, not 'long'"),
-                        ((pid, "trim", "--wait", "-1"), "--wait needs seconds"), (("1x", "trim"), "'1x' is no PID"),
+                        ((pid, "trim", "--wait", "-1"), "--wait needs seconds"), (("1x", "trim"), "'1x' is no PID; the command ps lists them"),
                         (("0", "trim"), "'0' is no PID")):
         status, out, error = observe(observer, "tell", *words)
         assert status == 1 and out == "" and error.startswith(f"hakmem-observe: tell: {said}") and error.count("\n") == 1, (words, error)
-    refused(observer, "there is no process 2147483647", "tell", 2147483647, "trim")
+    refused(observer, "there is no process 2147483647; the command ps lists those on hakmem", "tell", 2147483647, "trim")
     with subprocess.Popen(["sleep", "600"], env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as other:
         Path(f"/proc/{other.pid}/maps").read_text()
         status, _, error = observe(observer, "tell", other.pid, "trim")
-        assert status == 1 and error.count("\n") == 1, error
+        assert status == 1 and "does not use hakmem; start it by hakmem run" in error and error.count("\n") == 1, error
         other.kill()
     with tempfile.TemporaryDirectory() as folder:
         core = Path(folder, "core")
         core_file.write(program.pid, core)
-        assert observe(observer, "tell", core, "trim")[2] == f"hakmem-observe: tell: '{core}' is no PID\n"
+        assert observe(observer, "tell", core, "trim")[2] == f"hakmem-observe: tell: '{core}' is no PID; the command ps lists them\n"
 
 
 def main():
@@ -212,6 +235,7 @@ def main():
     with told(path) as program:
         requests(observer, program)
         waits(observer, program)
+        taken_back(observer, program)
         many(observer, program)
         fork(observer, program)
         execute(observer, program)

@@ -107,6 +107,8 @@ def profile(mode: str, folder: str, pid: int) -> bytes:
 
 def tell(mode: str, folder: str, pid: str, words: list[str]) -> int:
     status, text = ANSWERS.get(mode, (0, ""))
+    if mode == "asleep" and "--brief" in words:
+        text = "has not answered yet: the request was taken back; ask again"
     if text:
         print(f"hakmem-observe: process {pid} {text}", file=sys.stderr)
         return status

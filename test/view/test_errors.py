@@ -99,13 +99,19 @@ def test_process_without_the_library_is_told_the_option(program, refuses):
 
 
 @pytest.mark.parametrize("mode, said", [
-    ("asleep", "has not answered within 5 s: all its threads sleep"), ("refuses", "refuses: it is set-uid"),
+    ("asleep", "has not answered within 5 s"), ("refuses", "refuses: it is set-uid"),
     ("waits", "has not answered what another asked, so nothing was asked within 5 s: all its threads sleep"),
     ("filtered", "it is left alone; start it with HAKMEM_OPTIONS=profile_rate:512k")])
 def test_process_that_does_not_begin_to_sample(program, refuses, mode, said):
     one = program(mode)
     for words in (["--seconds", "0"], ["--stop"]):
         assert said in refuses("profile", *words, one.pid)
+
+
+def test_a_request_to_sample_that_came_too_late_is_taken_back(program, refuses):
+    one = program("asleep")
+    back = "within 5 s, so the request was taken back: all its threads sleep"
+    assert back in refuses("profile", "--seconds", "0", one.pid) and "taken back" not in refuses("profile", "--stop", one.pid)
 
 
 # --- answers --------------------------------------------------------------------------------------

@@ -116,14 +116,14 @@ def _failure(text: str, pid: int) -> ViewError:
 
 
 def _why_silent(pid: int) -> str:
-    """Why a process has not done what it was told, by what it was seen to do for a moment; and what to do. It still will."""
+    """Why a process has not done what it was told, by what it was seen to do for a moment; and what to do."""
     seen: Counter[str] = Counter()
     for _ in range(10):
         seen[process.state(pid)] += 1
         time.sleep(0.02)
     state = seen.most_common(1)[0][0]
     if state in ("S", "D"):
-        return "all its threads sleep, and it does what was asked when one of them next allocates: give it some work and ask again"
+        return "all its threads sleep, and it looks when one of them next allocates: give it some work and ask again"
     if state in ("T", "t"):
         return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
     return "it runs, but its threads' caches have served all that they allocated since; ask again"
@@ -178,16 +178,17 @@ class Observed:
         lines = said.decode("utf-8", "replace").splitlines() or [f"hakmem-observe has ended with status {status}"]
         return _failure(process.plain(lines[-1].removeprefix(PREFIX)), self.pid)
 
-    def tell(self, *words: str, seconds: float = TELL_SECONDS) -> str:
-        """Has the process do something at one of its next allocations; Slow if it has not done so in time, but it will.
-        Returns what the observer says."""
+    def tell(self, *words: str, seconds: float = TELL_SECONDS, is_brief: bool = False) -> str:
+        """Has the process do something at one of its next allocations; Slow if it has not done so in time, but it will, unless it is
+        brief. Returns what the observer says."""
         if not self.pid:
             raise ViewError(f"{self.title()} does not change: a running process is wanted")
-        with _start(("tell", self.target, *words, "--wait", f"{seconds:g}")) as run:
+        with _start(("tell", self.target, *words, "--wait", f"{seconds:g}", *(["--brief"] if is_brief else []))) as run:
             told, said = run.communicate()
         if run.returncode == NOT_YET:
             what = " what another asked, so nothing was asked" if b"nothing was sent" in said else ""
-            raise Slow(f"{self.title()} has not answered{what} within {seconds:g} s: {_why_silent(self.pid)}")
+            back = ", so the request was taken back" if b"taken back" in said else ""
+            raise Slow(f"{self.title()} has not answered{what} within {seconds:g} s{back}: {_why_silent(self.pid)}")
         if run.returncode:
             raise self.failure(said, run.returncode)
         return told.decode("utf-8", "replace").strip()

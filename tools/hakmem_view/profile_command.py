@@ -147,7 +147,7 @@ class Session:
         now = self.first.found
         wanted = asked.rate or (now.rate if now.is_on else RATE)
         if where.pid and (not now.is_on or asked.rate and now.rate != asked.rate):
-            self.where.tell("rate", str(wanted))
+            self.where.tell("rate", str(wanted), is_brief=True)  # who would stop it later?
             self.began = not now.is_on
             self.first = read(where)
 
