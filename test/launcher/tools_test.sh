@@ -125,4 +125,8 @@ double id 'echo 0'
 double apt-get 'exit 100'
 expect 1 lib
 says err "apt-get could not install"
+# A page of fit needs no environment where there is plotly.
+double python3 "case \"\$*\" in *'import plotly'*) ;; *) echo \"\$*\" ;; esac"
+expect 0 env -i PATH="$work/bin" "$work/tree/hakmem" fit --html page.html -- true
+prints "-B $work/tree/tools/command.py fit --html page.html -- true"
 exit $failed
