@@ -152,12 +152,15 @@ def command(*words: str) -> subprocess.CompletedProcess:
 HOLDS = "b = bytearray(24 << 20); b[::4096] = b'x' * len(b[::4096])"
 
 
-def test_whole_command(tmp_path):
-    done = command("--json", str(tmp_path / "all.json"), "--only", "C library", "--", sys.executable, "-c", HOLDS)
+@pytest.mark.parametrize("name", ["all.json", "-"])
+def test_whole_command(tmp_path, name):
+    file = name if name == "-" else str(tmp_path / name)
+    done = command("--json", file, "--only", "C library", "--", sys.executable, "-c", HOLDS)
     assert done.returncode == 0, done
-    found, = json.loads((tmp_path / "all.json").read_text())["allocators"]
-    assert found["peak_bytes"] > 24 * MIB and not found["failure"]
-    if "No limit could be set" not in done.stdout:
+    text, table = (done.stdout, done.stderr) if name == "-" else (Path(file).read_text(encoding="utf-8"), done.stdout)
+    found, = json.loads(text)["allocators"]
+    assert found["peak_bytes"] > 24 * MIB and not found["failure"] and "C library" in table
+    if "No limit could be set" not in table:
         assert found["limits"] and all(one["fits"] for one in found["limits"] if one["bytes"] == found["least_bytes"])
         assert found["least_bytes"] is None or found["least_bytes"] > 24 * MIB
 

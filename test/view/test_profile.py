@@ -184,6 +184,11 @@ def test_tables_fit_the_terminal(program, view, option, width):
         assert "100 %" in row and "Growth is that of 3.0 s" in done.stdout
 
 
+def test_a_file_of_a_dash_is_standard_output(program, view):
+    done = view("profile", "--seconds", "0", "--json", "-", program("on").pid)
+    assert json.loads(done.stdout)["profile"] == 1 and done.stderr == ""
+
+
 def test_difference_to_a_stored_profile(program, view, tmp_path):
     one, old = program("on"), tmp_path / "old.json"
     done = view("profile", "--seconds", "0", "--json", old, one.pid)

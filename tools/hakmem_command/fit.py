@@ -73,7 +73,7 @@ def words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with", dest="others", action="append", default=[], metavar="NAME=LIBRARY", help="another allocator; may be repeated")
     parser.add_argument("--only", default="", metavar="NAMES", help="these allocators alone: hakmem,jemalloc")
     parser.add_argument("--options", default="", metavar="TEXT", help="of hakmem, as in HAKMEM_OPTIONS")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="all runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="all runs; -: to standard output, and the table to standard error")
     parser.add_argument("--html", type=Path, metavar="FILE", help="a page that draws time over limit")
     parser.add_argument("program", nargs="+", metavar="PROGRAM", help="and its arguments, best behind --")
 
@@ -281,11 +281,12 @@ def _run(given: argparse.Namespace) -> int:
         about = ("No limit could be set: that takes root, or a session of systemd. The peak of the largest process instead;"
                  " a container holds page tables, the kernel's memory and cached files, too.")
     width = min(110, max(60, shutil.get_terminal_size((110, 24)).columns))
-    print(textwrap.fill(about, width, break_long_words=False, break_on_hyphens=False) + "\n")
-    print(table(chosen, given.slow, has_limits))
+    is_piped = str(given.json) == "-"
+    print(textwrap.fill(about, width, break_long_words=False, break_on_hyphens=False) + "\n\n" + table(chosen, given.slow, has_limits),
+          file=sys.stderr if is_piped else sys.stdout)
     if given.json:
-        text = json.dumps(_document(chosen, given.program, given.slow, group.about), indent=1)
-        given.json.write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(_document(chosen, given.program, given.slow, group.about), indent=1) + "\n"
+        sys.stdout.write(text) if is_piped else given.json.write_text(text, encoding="utf-8")
     if given.html:
         _page(given.html, chosen, given.program, given.slow)
     return 0

@@ -30,7 +30,9 @@ class Slow(ViewError):
 
 
 def need_writable(path: Path) -> None:
-    """Before what takes long, so that its result is not lost."""
+    """Before what takes long, so that its result is not lost. "-": standard output."""
+    if str(path) == "-":
+        return
     folder = path.parent
     if not folder.is_dir():
         raise ViewError(f"cannot write {path}: there is no folder {folder}")

@@ -257,8 +257,12 @@ Page = Callable[[list[Profile], Named, str, str], str]  # profiles, names, title
 
 
 def _write(path: Path, data: bytes | str) -> None:
+    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    if str(path) == "-":
+        sys.stdout.buffer.write(data)
+        return
     try:
-        path.write_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+        path.write_bytes(data)
     except OSError as error:
         raise ViewError(f"cannot write {path}: {error.strerror}") from error
     say(f"{path}: {size(len(data))}")
