@@ -13,6 +13,7 @@ typedef struct obs_job {
     bool is_stop;
     bool is_quick;     /* without RSS of each mapping */
     bool is_line;      /* newlines become blanks */
+    bool is_folded;    /* lines to the width of the terminal */
     uint64_t every_ns; /* 0: once */
     void (*write)(obs_image_t *image, const hak_sink_t *sink, void *context);
     void *context;

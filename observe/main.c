@@ -6,17 +6,19 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: hakmem-observe explain|stats|map PID|CORE [--json|--metrics] "
+    "usage: hakmem-observe explain|stats|map PID|CORE [--json|--metrics|--wide] "
     "[--stop] [--every S]\n"
     "  explain  why RSS is as high as it is\n"
     "  stats    the statistics of the allocator\n"
     "  map      the use of every unit of the heap, as JSON\n"
     "  --json   as JSON, like the library's own documents\n"
     "  --metrics  the statistics, in the text format of Prometheus\n"
+    "  --wide   text is not folded to the terminal, or to 80 columns\n"
     "  --stop   stop the process meanwhile, for exact figures\n"
     "  --every S  again and again, every S seconds; JSON a line each time\n"
     "hakmem-observe profile PID|CORE|FILE [--format json|pprof|heap_v2] "
@@ -30,8 +32,9 @@ static const char usage[] =
     "hakmem-observe ps\n"
     "  ps       all processes on hakmem that may be read, by RSS\n"
     "hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE "
-    "[--wait SECONDS] [--force]\n"
-    "  tell     asks the process for something, when it next allocates:\n"
+    "[--wait SECONDS] [--brief] [--force]\n"
+    "  tell     asks the process for something, when it next allocates;\n"
+    "           --brief: or takes it back after the wait\n"
     "           trim: return unused memory to the system;\n"
     "           flush: empty the cache of each thread;\n"
     "           rate: sample the heap profile one in so many bytes, 0: stop;\n"
@@ -42,7 +45,7 @@ typedef struct order {
     obs_verb_t verb;
     obs_form_t form;
     const char *target;
-    bool is_stop;
+    bool is_stop, is_wide;
     uint64_t every_ns; /* 0: once */
 } order_t;
 
@@ -71,6 +74,8 @@ static bool order_parse(order_t *order, int argc, char **argv) {
             }
         } else if (strcmp(argv[i], "--stop") == 0) {
             order->is_stop = true;
+        } else if (strcmp(argv[i], "--wide") == 0) {
+            order->is_wide = true;
         } else if (argv[i][0] == '-' || words == 2) {
             return false;
         } else if (words++ == 1) {
@@ -103,10 +108,56 @@ void obs_put_stream(void *context, const char *data, size_t length) {
     fwrite(data, 1, length, context);
 }
 
+enum { WIDTH = 80, WIDTH_LEAST = 40, INDENT = sizeof "hakmem: " - 1 };
+
+static size_t terminal_width(void) {
+    struct winsize size;
+    bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_LEAST;
+    return is_known ? size.ws_col : WIDTH;
+}
+
+/* Where lines go on that follow a line: below its last column, which begins behind two blanks. */
+static size_t line_indent(const char *line, size_t length, size_t width) {
+    size_t indent = INDENT;
+    for (size_t i = 2; i < length && i < width * 2 / 3; i++) {
+        indent = line[i - 1] == ' ' && line[i - 2] == ' ' && line[i] != ' ' ? i : indent;
+    }
+    return indent;
+}
+
+/* The blank at which a part of a line ends: the last one within the width, else the first one. */
+static size_t line_break(const char *line, size_t from, size_t length, size_t width) {
+    size_t found = length;
+    for (size_t i = from + 1; i < length && (i <= width || found == length); i++) {
+        found = line[i] == ' ' ? i : found;
+    }
+    return found;
+}
+
+static void put_folded(FILE *file, const char *line, size_t length, size_t width) {
+    size_t indent = line_indent(line, length, width);
+    size_t end = length > width ? line_break(line, indent, length, width) : length;
+    fwrite(line, 1, end, file);
+    while (end < length) {
+        line += end + 1;
+        length -= end + 1;
+        end = length > width - indent ? line_break(line, 0, length, width - indent) : length;
+        fprintf(file, "\n%*s%.*s", (int)indent, "", (int)end, line);
+    }
+    putc('\n', file);
+}
+
 /* A document that is one of many is a line. */
 int obs_put_text(const obs_job_t *job, char *text, size_t length) {
     for (size_t i = 0; job->is_line && i + 1 < length; i++) {
         text[i] = text[i] == '\n' ? ' ' : text[i];
+    }
+    if (job->is_folded) {
+        size_t width = terminal_width();
+        for (char *end; (end = memchr(text, '\n', length)) != NULL; text = end + 1) {
+            put_folded(stdout, text, (size_t)(end - text), width);
+            length -= (size_t)(end + 1 - text);
+        }
     }
     FILE *file = job->file != NULL ? fopen(job->file, "we") : stdout;
     bool is_put = file != NULL && fwrite(text, 1, length, file) == length && fflush(file) == 0;
@@ -210,7 +261,9 @@ int main(int argc, char **argv) {
     if (!order_parse(&order, argc, argv)) {
         return obs_usage();
     }
+    bool is_text = order.form != OBS_JSON && order.form != OBS_METRICS && order.verb != OBS_MAP;
     const obs_job_t job = {.target = order.target,
+                           .is_folded = is_text && !order.is_wide,
                            .is_stop = order.is_stop,
                            .is_quick = order.verb != OBS_EXPLAIN,
                            .is_line = order.every_ns != 0 &&

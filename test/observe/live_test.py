@@ -8,11 +8,15 @@ All members of `explain`, `stats` and `map` have to be equal, but for what the r
 it runs are memory of others. Times may be later. A debugger that reads all of its memory changes nothing.
 Exit status: 0 all is well, 1 not, 77 skipped with a reason.
 """
+import contextlib
+import fcntl
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 from observing import causes, differences, document, load, observe, require_reading
@@ -69,6 +73,32 @@ def read_all(pid):
                     os.pread(memory.fileno(), min(1 << 20, end - at), at)
 
 
+def at_terminal(columns, *words):
+    """What a command prints on a terminal of that width."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    text = b""
+    with subprocess.Popen(words, stdout=theirs) as run:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # its end
+            while piece := os.read(ours, 1 << 16):
+                text += piece
+    os.close(ours)
+    assert run.returncode == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+def check_width(observer, pid):
+    """Text keeps to 80 columns, or those of the terminal, and says the same as in lines of any length."""
+    def words(text):
+        return re.sub(r"\d+", "N", text).split()
+    for verb in ("explain", "stats"):
+        wide, text = observe(observer, verb, pid, "--wide")[1], observe(observer, verb, pid)[1]
+        at_120 = at_terminal(120, observer, verb, str(pid))
+        longest, longest_at_120 = (max(map(len, found.splitlines())) for found in (text, at_120))
+        assert longest <= 80 < longest_at_120 <= 120 and words(text) == words(wide) == words(at_120), (longest, longest_at_120, text)
+
+
 def compare(observer, program, options):
     with load(program, options) as (process, inside):
         rss = resident(process.pid)
@@ -83,6 +113,7 @@ def compare(observer, program, options):
         assert running["notes"] == [] and running["sum_bytes"] == running["rss_bytes"]
         status, text, error = observe(observer, "explain", process.pid)
         assert status == 0 and error == "" and text.startswith(f"hakmem: {running['hakmem']}, process {process.pid}")
+        check_width(observer, process.pid)
         read_all(process.pid)
         read = document(observer, "explain", process.pid)
         assert read["notes"] == [] and read["sum_bytes"] == read["rss_bytes"], read

@@ -26,10 +26,17 @@ def packages_missing() -> list[str]:
     return [name for name in ("rich", "typer", "jinja2") if importlib.util.find_spec(name) is None]
 
 
+def _folded(line: str, width: int) -> str:
+    """It goes on below its last column, as hakmem-observe has it."""
+    columns = [found.end() for found in re.finditer(r"  (?=\S)", line) if found.end() < width * 2 // 3]
+    indent = columns[-1] if columns else 8
+    first, rest = line[:indent], line[indent:]
+    return first + ("\n" + " " * indent).join(textwrap.wrap(rest, width - indent, break_long_words=False, break_on_hyphens=False))
+
+
 def within(text: str, width: int) -> str:
     """Lines that are too long for the terminal, on several."""
-    return "\n".join("\n".join(textwrap.wrap(line, width, subsequent_indent=" " * 8, break_long_words=False,
-                                             break_on_hyphens=False)) if len(line) > width else line for line in text.splitlines())
+    return "\n".join(_folded(line, width) if len(line) > width else line for line in text.splitlines())
 
 
 def raw(body: bytes) -> None:
@@ -41,11 +48,12 @@ def raw(body: bytes) -> None:
 
 def pass_on(where: observer.Observed, verb: str, option: str) -> None:
     """A document as it is; JSON of a schema that we do not read is an error nevertheless."""
-    body = where.read(verb, *filter(None, [option]))
+    body = where.read(verb, option or "--wide")
     if option == "--json":
         parse(body, where.what(verb))
-    if not option and verb == "explain" and (sys.stdout.isatty() or "COLUMNS" in os.environ):
-        body = b"".join(line for line in body.splitlines(True) if not NOTHING.match(line))
+    if not option:
+        if verb == "explain" and (sys.stdout.isatty() or "COLUMNS" in os.environ):
+            body = b"".join(line for line in body.splitlines(True) if not NOTHING.match(line))
         body = body.replace(b"hakmem profile PID", f"{NAME} profile {where.target}".encode())
         body = within(body.decode("utf-8", "replace"), shutil.get_terminal_size().columns or 80).encode()
     raw(body)
