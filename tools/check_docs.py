@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that every path, link and hak_ symbol named in the documents exists, and every fatal text is explained.
+"""Checks that every path, link and hak_ or HAK_ symbol named in the documents exists, and every fatal text is explained.
 
 A path counts from the top of the repository, from src/, or from the document's own folder; what ends in / is one. Patterns
 (`src/*/x.h`, `src/{slab,large}/`) must match something. `hak_slab_*` must match a symbol. A link's anchor is a heading of
@@ -19,20 +19,24 @@ import sys
 DOCUMENTS = ("*.md", "src/README.md", "docs/*.md", "docs/experiments/*.md", "bench/**/README.md", "packaging/**/README.md",
              "test/**/README.md", "tools/*/README.md")
 HISTORY = "CHANGELOG.md"
+IDEAS = "docs/experiments/"  # have macros of ideas that were given up
 TOP = "src|include|test|tools|bench|docs|cmake|lang"
 BUILT = "build/"
-LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+LINK = re.compile(r"""\]\(\s*<?([^)#\s>]*)(?:#([^)\s>]*))?>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)""")  # with or without a title
+REFERENCE = re.compile(r"""^ {0,3}\[[^\]]+\]: +<?([^#\s>]*)(?:#([^\s>]*))?>?(?: +["'(].*)?$""", re.M)
+ATTRIBUTE = re.compile(r"""<(?:a|img)\b[^>]*\b(?:href|src)=["']([^"'#]*)(?:#([^"']*))?["']""")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
-CODE = re.compile(r"`([^`\n]+)`")
+CODE = re.compile(r"(?<!`)(`+)(?!`)((?:(?!\n\s*\n).)+?)(?<!`)\1(?!`)", re.S)  # also over the end of a line
 PATH = re.compile(r"^(?:\./)?[\w.*{},-]+(?:/[\w.*{},-]+)*/?$")
-SYMBOL = re.compile(r"\bhak_\w+\*?")
-FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+SYMBOL = re.compile(r"\b(?:hak|HAK)_\w+\*?")
+FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.M | re.S)
 NAMES = re.compile(r"\b(?:hak|HAK)_\w+")
 CALLS = re.compile(r"^/\* (.+) \*/\n#define CALLS_\w+ (.+)$", re.M)
 CALL = re.compile(r"\bSYS_(\w+)")
 LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 KINDS = re.compile(r"^#define HAK_FATAL_KINDS\(X\)(.*?)\n\n", re.M | re.S)
-KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
+KIND = re.compile(r'X\((\w+),\s*"((?:[^"]|"[\s\\]*")*)"\)')  # of several strings, too
+JOINT = re.compile(r'"[\s\\]*"')
 
 
 def expand(pattern):
@@ -92,7 +96,7 @@ def anchors(path):
 
 def check_links(name, path, plain, errors):
     here = os.path.dirname(path)
-    for target, anchor in LINK.findall(plain):
+    for target, anchor in (*LINK.findall(plain), *REFERENCE.findall(plain), *ATTRIBUTE.findall(plain)):
         page = os.path.join(here, target) if target else path
         if re.match(r"\w+:", target):
             continue
@@ -106,7 +110,8 @@ def check(root, path, symbols, files, errors):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     name, here = os.path.relpath(path, root), os.path.dirname(path)
-    starts = re.compile(rf"^(?:\./)?(?:(?:{TOP}|{folders_of_src(root)})/|[\w-]+\.(?:c|h|hpp|cpp|md|py|sh|def|map)$)")
+    inside = re.compile(rf"^(?:\./)?(?:{TOP}|{folders_of_src(root)})/")
+    starts = re.compile(rf"{inside.pattern}|^[\w-]+\.(?:c|h|hpp|cpp|md|py|sh|def|map|ld|tsv|allow|cmake)$")
 
     def line(position):
         return f"{name}:{text.count(chr(10), 0, position) + 1}"
@@ -114,17 +119,22 @@ def check(root, path, symbols, files, errors):
     plain = without_fences(path)
     check_links(name, path, plain, errors)
     for match in CODE.finditer(plain):
-        word = match.group(1).strip()
-        word = re.sub(r":\d+$", "", word)
-        if PATH.match(word) and (starts.match(word) or word.endswith("/")) and not word.startswith(BUILT):
-            if "/" not in word:  # a bare file name: anywhere
-                found = word in files
-            else:
-                found = exists(root, here, word)
-            if not found:
-                errors.append(f"{line(match.start())}: {word} does not exist")
+        words = match.group(2).split()
+        if words[0] == "git":  # may name what is gone
+            continue
+        for word in words if len(words) == 1 else filter(inside.match, words):  # of a command only what lies in a folder
+            word = re.sub(r":\d+(?:[-:]\d+)?$|#L\d+$", "", word)
+            if PATH.match(word) and (starts.match(word) or word.endswith("/")) and not word.startswith(BUILT):
+                if "/" not in word:  # a bare file name: anywhere
+                    found = word in files
+                else:
+                    found = exists(root, here, word)
+                if not found:
+                    errors.append(f"{line(match.start())}: {word} does not exist")
     for match in SYMBOL.finditer(text if name != HISTORY else ""):
         symbol = match.group()
+        if symbol.startswith("HAK_") and name.startswith(IDEAS):
+            continue
         if symbol.endswith(("*", "_")):
             stem = symbol.rstrip("*")
             good = any(s.startswith(stem) for s in symbols)
@@ -146,7 +156,7 @@ def check_kinds(root, errors):
     if not os.path.exists(header):
         return
     with open(header, encoding="utf-8") as file:
-        kinds = [kind for table in KINDS.findall(file.read()) for kind in KIND.findall(table)]
+        kinds = [(name, JOINT.sub("", text)) for table in KINDS.findall(file.read()) for name, text in KIND.findall(table)]
     with open(page, encoding="utf-8") as file:
         rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in file if line.startswith("|")]
     said = {(name, text) for row in rows if len(row) == 2 for name in row[0].split(", ") for text in row[1].split("; ")}
@@ -167,7 +177,7 @@ def check_calls(root, errors):
     rows = {}
     for line in table.splitlines():
         when, calls = line.strip("| ").split(" | ")
-        rows[LINKED.sub(r"\1", when).replace("`", "")] = set(CODE.findall(calls))
+        rows[LINKED.sub(r"\1", when).replace("`", "")] = {name for _, name in CODE.findall(calls)}
     if not lists:
         errors.append("test/life/library_calls.h: no list of calls")
     errors += [f"docs/worst-cases.md: the calls of '{when}' are {', '.join(sorted(rows.get(when, ()))) or 'missing'}, in "

@@ -17,15 +17,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-ORDERED = re.compile(r"\bhak_(?:load|store|swap|cas|or|add|fence)_(acquire|release)\(")
+ORDERED = re.compile(r"\bhak_(?:\w+_)?(?:load|store|swap|cas|or|and|add|sub|fence)_(acquire|release)\(")
+BARE = re.compile(r"\b__(?:atomic|sync)_\w+\s*\(|\batomic_\w+_explicit\s*\(")  # those of base/atomics.h have names that are looked for
 PAIR = re.compile(r"\bpairs ([A-Z]+(?:-[A-Z0-9]+)?)")
 EXPLAINED = re.compile(r"\*\*([A-Z]+(?:-[A-Z0-9]+)?)\*\*")
 STATED = re.compile(r"^(?: \*\s+|- \*\*)([A-Z]+-\d+)\s", re.M)  # in headers; in docs/remote-free.md
 CITED = re.compile(r"\b[A-Z]+-\d+\b")
-KIND = re.compile(r'X\((\w+),\s*"([^"]*)"\)')
+KIND = re.compile(r'X\((\w+),\s*"((?:[^"]|"[\s\\]*")*)"\)')  # of several strings, too
+JOINT = re.compile(r'"[\s\\]*"')
 LOCKED_STATIC = re.compile(r"^[^/\n]*\bstatic\b[^/\n]*;[^\n]*\[lock [A-Z]|"
-                           r"^[ ]*/\*[^\n]*\[lock [A-Z][^\n]*\*/\n(?:HAK_\w+(?:\(\d\))? )*static\b[^(\n]*[;=]", re.M)
-ERRNO = re.compile(r"\berrno = E[A-Z]")
+                           r"^static\b[^;(]*[^;(\n]\n[^;(]*;[^\n]*\[lock [A-Z]|"  # on several lines, as a struct, too
+                           r"^static struct\b[^;({]*\{[^{}]*\[lock [A-Z][^{}]*\}[^;(\n]*;|"
+                           r"^[ ]*/?\*[^\n]*\[lock [A-Z][^\n]*\*/\n(?:HAK_\w+(?:\(\d\))?\s)*static\b[^(\n]*[;=]", re.M)
+ERRNO = re.compile(r"\berrno\s*=(?!=)[^;]*\bE[A-Z0-9]+\b|__errno_location")
 ERRNO_SETTERS = ("src/api/family.c", "src/compat/mallocx.c", "src/front/malloc.c")
 NO_MISUSE = ("OPTION_STRICT", "INVARIANT")
 SUBJECT, COMMITS = 72, 30
@@ -45,10 +49,12 @@ def check_pairs(source, pages):
     for path, text in source.items():
         lines = text.splitlines()
         for number, line in enumerate(lines):
+            if path.name == "atomics.h":
+                continue
+            if BARE.search(line):
+                yield f"{path}:{number + 1}: an atomic operation that base/atomics.h does not name"
             for operation in ORDERED.finditer(line):
-                if path.name == "atomics.h":
-                    continue
-                pair = PAIR.search(line) or PAIR.search(lines[number - 1])
+                pair = PAIR.search(line) or PAIR.search(lines[number - 1] if number else "")
                 if pair is None:
                     yield f"{path}:{number + 1}: names no pair"
                 else:
@@ -84,7 +90,7 @@ def check_state(source):
 
 
 def check_kinds(header, crimes):
-    for name, text in KIND.findall(header):
+    for name, text in ((name, JOINT.sub("", text)) for name, text in KIND.findall(header)):
         if name not in NO_MISUSE and not any(text in crime for crime in crimes.values()):
             yield f"no crime ends in {name}: {text}"
 

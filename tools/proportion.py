@@ -19,7 +19,8 @@ from check_limits import Checker, blank
 
 ENTRIES, FREE, VALUE = ("hak_malloc", "hak_free"), "hak_free", "block"
 ENDS = re.compile(r"hak_(?:fatal|warn|life_process_start|life_thread_start|tag_accuse|print_line)\w*$")
-DEFINITION = re.compile(r"^(?![ \t#}])([^;{}=#]*?\b(\w+)\s*\(([^;{}]*)\)\s*)\{", re.M)
+ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|^[A-Z]\w*\([^(){};]*\)(?=\s+\w)", re.M)
+DEFINITION = re.compile(r"^(?![ \t#}])([^;{}=#]*?\b(\w+)\s*\(([^;{}]*)\)\s*)(?:[A-Z]\w*\s*)*\{", re.M)
 NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 OWN_NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")  # not that of a field
 DECLARED = re.compile(r"\b(?!return\b)\w+[\s*]+(\w+)\b(?!\s*\()")  # a variable, or behind `struct`
@@ -61,7 +62,7 @@ def functions(root):
     """By name; the first of several builds' definitions."""
     found = {}
     for path in sorted(Path(root, "src").rglob("*.[ch]")):
-        text = blank(path.read_text(encoding="utf-8"))
+        text = ATTRIBUTE.sub("", blank(path.read_text(encoding="utf-8")))
         for match in DEFINITION.finditer(text):
             body = text[match.end():closing(text, match.end(), "{", "}") - 1]
             if match.group(2) not in KEYWORDS:
@@ -123,8 +124,8 @@ def tables(root):
     sizes = []
     for path in sorted(Path(root, "src").rglob("*.h")):
         text = blank(path.read_text(encoding="utf-8"))
-        for match in re.finditer(r"typedef struct \w+ \{(.*?)^\}[^;]*;", text, re.M | re.S):
-            pointers = len(re.findall(r"\(\*\w+\)\(", match.group(1)))
+        for match in re.finditer(r"\bstruct(?:\s+\w+)*\s*\{(.*?)^\}[^;]*;", text, re.M | re.S):
+            pointers = len(re.findall(r"\(\s*\*\s*(?:const\s+)?\w+\s*(?:\[[^]]*\])?\s*\)\s*\(", match.group(1)))
             sizes += [pointers] if pointers > 1 else []
     return len(sizes), sum(sizes)
 
@@ -147,7 +148,7 @@ def rows(root, library):
     yield "tables of function pointers", table_count, 2
     yield "function pointers in them", pointers, 12
     yield "headers of several files (LAYERS)", several, 8
-    yield "options", count(r"^HAK_OPTION\(", source / "base/options.def"), 22
+    yield "options", count(r"^HAK_OPTION\w*\(", source / "base/options.def"), 22
     yield "figures, counters included", count(r"^    X\(", source / "base/counters.h", source / "stat/stat.h"), 60
     yield "files of src/ with JSON", sum('"{\\"' in path.read_text(encoding="utf-8") for path in source.rglob("*.[ch]")), 0
     if library is not None:

@@ -23,12 +23,19 @@ for good in 'See `src/slab/slab.h` and `slab/slab.h`.' 'See `hak_slab_take` and 
     '`src/{slab}/slab.h`, [the header](../src/slab/slab.h)' 'Run `cmake --preset x` or `a/b`.' \
     '`slab/` and `docs/`, in `build/gone/`' '## The `slab`, twice!
 ## The slab twice
-[one](#the-slab-twice), [two](page.md#the-slab-twice-1)'; do
+[one](#the-slab-twice), [two](page.md#the-slab-twice-1)' '[one](<../src/slab/slab.h> "the header")' \
+    'As `git log -- src/gone.h` has it' '[one]: not a link, but words' '[one]: ../src/slab/slab.h'; do
     accepts "$good"
 done
 # shellcheck disable=SC2016
 for bad in 'See `src/slab/gone.h`.' 'See `slab/gone.h`.' 'See `gone.h`.' 'Calls hak_slab_gone().' \
-    '[gone](../src/gone.h)' '`hak_gone_*`' '`gone/`' '[gone](#gone)' '[gone](page.md#gone)'; do
+    '[gone](../src/gone.h)' '`hak_gone_*`' '`gone/`' '[gone](#gone)' '[gone](page.md#gone)' \
+    'Of `two words on
+two lines` and `src/gone.h`.' '[gone](<../src/gone.h>)' '[gone](../src/gone.h "title")' '[gone]: ../src/gone.h' \
+    '<img src="gone.svg">' 'Run `python3 tools/gone.py --now`.' '`slab/gone.h:12-20`' 'With HAK_GONE.' '`gone.ld`' '~~~
+# Gone
+~~~
+[gone](#gone)'; do
     refuses '' "$bad"
 done
 echo 'No more hak_slab_gone().' >"$work/CHANGELOG.md"

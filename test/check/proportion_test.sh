@@ -10,7 +10,8 @@ cat >"$work/src/a.c" <<'CODE'
 /* hak_fatal(hidden_in_a_comment) */
 static void unused(void) {
 }
-static int step(int n) {
+__attribute__((noinline)) static inline
+int step(int n) HAK_COLD {
     return n == 0 ? 0 : step(n - 1);
 }
 void *hak_malloc(size_t size) {
@@ -52,7 +53,7 @@ static void count(int n) {
 static void gone(void *block) {
 }
 CODE
-printf 'typedef struct hooks {\n    void (*one)(void);\n    int (*two)(int n);\n} hooks_t;\n' >"$work/src/hooks.h"
+printf 'struct hooks {\n    void (*one)(void);\n    int (*const two[2])(int n);\n} hooks;\n' >"$work/src/hooks.h"
 printf 'several a.h b.h # two\nseveral c.h\n' >"$work/src/LAYERS"
 printf '    X(one, "text")\n' >"$work/src/base/counters.h"
 printf '    X(two, "text")\n    X(three, "text")\n' >"$work/src/stat/stat.h"

@@ -59,11 +59,26 @@ refuses 'src/base/a.c:4: written under a lock'
 tree
 printf '/* [lock SPAN] */\nstatic int a = 1;\n' >>"$work/tree/src/base/a.c"
 refuses 'src/base/a.c:5: written under a lock'
+for text in '/* Of two lines.\n * [lock SPAN] */\nstatic int a = 1;' 'static int a[] = {\n    1}; /* [lock SPAN] */' \
+    'static struct one {\n    int a; /* [lock SPAN] */\n    int b;\n} one;' '/* [lock SPAN] */\nHAK_COLD\nstatic int a;'; do
+    tree
+    printf '%b\n' "$text" >>"$work/tree/src/base/a.c"
+    refuses 'written under a lock'
+done
 tree
 echo 'errno = saved;' >>"$work/tree/src/base/a.c"
 accepts "errno that is restored"
 echo 'errno = ENOMEM;' >>"$work/tree/src/base/a.c"
 refuses 'src/base/a.c: sets errno'
+tree
+echo 'errno = is_large ? ENOMEM : EINVAL;' >>"$work/tree/src/base/a.c"
+refuses 'src/base/a.c: sets errno'
+tree
+echo 'x = __atomic_load_n(&a, __ATOMIC_ACQUIRE);' >>"$work/tree/src/base/a.c"
+refuses 'src/base/a.c:4: an atomic operation that base/atomics.h does not name'
+tree
+printf '#define X_KINDS X(GONE, "double " \\\n    "gone")\n' >>"$work/tree/src/base/check.h"
+refuses 'no crime ends in GONE: double gone'
 tree
 echo 'twice	hakmem: another line	all' >"$work/tree/test/crime/expected.tsv"
 refuses 'no crime ends in DOUBLE_FREE'
