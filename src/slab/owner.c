@@ -239,7 +239,6 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     hak_slab_t *slab = from->partial_count[sc] >= least ? hak_slab_take_partial(from, sc) : NULL;
     if (slab != NULL) {
         hak_slab_change_owner(slab, owner);
-        hak_single_writer_add(&owner->counters[sc].refill_adopt, 1);
     }
     hak_lock_unlock(&from->lock);
     return slab;
@@ -270,7 +269,9 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_whi
         }
         from = next;
     }
-    hak_store_release(&hak_owner_adopt_cursor, from); /* pairs CURSOR */
+    hak_store_release(&hak_owner_adopt_cursor, from);             /* pairs CURSOR */
+    bool is_refill = slab != NULL && from_which != HAK_ADOPT_ANY; /* of which the caller decides */
+    hak_single_writer_add(&owner->counters[sc].refill_adopt, is_refill);
     return slab;
 }
 

@@ -285,11 +285,8 @@ static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t wan
 /* Another slab becomes current, in order of cheapness. NULL when memory is out. */
 static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = hak_slab_take_partial(owner, sc);
-    if (slab != NULL) {
-        hak_single_writer_add(&owner->counters[sc].refill_partial, 1);
-        return slab;
-    }
-    slab = hak_slab_adopt(owner, sc, HAK_ADOPT_SPARE);
+    hak_single_writer_add(&owner->counters[sc].refill_partial, slab != NULL);
+    slab = slab != NULL ? slab : hak_slab_adopt(owner, sc, HAK_ADOPT_SPARE);
     slab = slab != NULL ? slab : slab_create(owner, sc);
     return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt(owner, sc, HAK_ADOPT_LAST_RESORT);
 }
@@ -321,8 +318,8 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     return blocks;
 }
 
-/* Those below the rank go to the list's end, behind the others. NULL: none, or free blocks of the
- * current slab are better. */
+/* Those below the rank go to the list's end. NULL: none, or the current slab's blocks are better.
+ */
 static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {
     hak_slab_t *best = NULL;
     uint32_t best_rank = 0, left = owner->partial_count[sc];
@@ -342,7 +339,9 @@ static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t be
     const hak_slab_t *current = owner->current[sc];
     bool is_better = current != NULL && current->free_count != 0 && best_rank < below &&
                      hak_slab_rank(current) > best_rank;
-    return is_better ? NULL : best;
+    best = is_better ? NULL : best;
+    hak_single_writer_add(&owner->counters[sc].refill_adopt, other != NULL && best == other);
+    return best;
 }
 
 hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {

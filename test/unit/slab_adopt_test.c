@@ -131,6 +131,27 @@ OWNER_TEST(packed_block_comes_from_another_owner_rather_than_from_a_slab_to_be_e
     unit_give_rest(&held);
 }
 
+OWNER_TEST(slab_that_is_adopted_and_not_taken_from_is_no_refill) {
+    static unit_blocks_t theirs;
+    uint32_t capacity = hak_sc_info[SC_1024].blocks;
+    unit_take(a, SC_1024, &theirs, capacity + 1);
+    unit_take(b, SC_1024, &held, capacity + 1);
+    hak_slab_t *emptier = hak_slab_of(theirs.block[0]), *own = hak_slab_of(held.block[0]);
+    for (uint32_t i = 0; i < capacity * 7 / 8; i++) {
+        unit_give(a, theirs.block[i]);
+    }
+    for (uint32_t i = 0; i < capacity * 5 / 8; i++) {
+        unit_give(b, held.block[i]);
+    }
+    clear_counters();
+    hak_blocks_t blocks = hak_slab_take_packed(b, SC_1024, 8u << 16);
+    assert_ptr_equal(hak_slab_of(blocks.head), own);
+    assert_ptr_equal(emptier->owner, b);
+    assert_int_equal(b->counters[SC_1024].refill_adopt, 0);
+    unit_give_rest(&theirs);
+    unit_give_rest(&held);
+}
+
 OWNER_TEST(adopt_any_takes_from_owners_with_users) {
     unit_refill(a, SC_64, &held);
     hak_slab_t *slab = hak_slab_of(held.block[0]);
