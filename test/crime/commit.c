@@ -26,6 +26,11 @@ int hak_test_clock(clockid_t clock, struct timespec *now) {
     return 0;
 }
 
+/* The same of the allocator in the archive. */
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    return hak_test_clock(clock, now);
+}
+
 /* Blocks of all kinds were handed out, written to and freed; some of each stay in use. But for
  * the class of 1 KiB: crimes with blocks that were never handed out need it so. */
 static void use_heap(void) {
