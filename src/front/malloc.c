@@ -190,7 +190,8 @@ static void *aligned_block(size_t align, size_t size) {
     if (HAK_UNLIKELY(sc == HAK_SC_COUNT)) {
         return malloc_result(malloc_large(size, align).block);
     }
-    void *block = malloc_small(sc, align, size);
+    void *block = take_counted(sc, hak_load_relaxed(&hak_profile_rate));
+    block = HAK_LIKELY(block != NULL) ? block : malloc_small(sc, align, size);
     if (hak_tag_is_left_out(align) && hak_tag_of(block) != 0) { /* guarded blocks have no tag */
         block = hak_tag_take(block, hak_sc_info[sc].bytes);
     }
