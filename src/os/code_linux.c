@@ -21,33 +21,20 @@
 
 /* Of the library; in the archive, of the program. */
 extern const Elf64_Ehdr os_library __asm__("__ehdr_start") HAK_HIDDEN HAK_WEAK;
-/* In the archive our code lies in sections of its own (src/api/place.ld). The symbols are NULL
- * where it was linked otherwise, as tests are. */
+/* Our code lies in sections of its own (src/api/place.ld, segments.ld). The symbols are NULL where
+ * it was linked otherwise, as tests are. */
 extern const char os_archive[] __asm__("__start_hak_text") HAK_WEAK;
 extern const char os_archive_end[] __asm__("__stop_hak_text") HAK_WEAK;
 extern const char os_archive_cold[] __asm__("__start_hak_cold") HAK_WEAK;
 extern const char os_archive_cold_end[] __asm__("__stop_hak_cold") HAK_WEAK;
-
-static uintptr_t code_library_bytes(void) {
-    uintptr_t end = 0;
-    for (unsigned i = 0; i < os_library.e_phnum; i++) {
-        const char *headers = (const char *)&os_library + os_library.e_phoff;
-        const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)headers + i;
-        if (segment->p_type == PT_LOAD) {
-            end = segment->p_vaddr + segment->p_memsz;
-        }
-    }
-    return end;
-}
 
 static bool code_is_between(uintptr_t address, const char *first, const char *end) {
     return address - (uintptr_t)first < (uintptr_t)end - (uintptr_t)first;
 }
 
 bool hak_os_is_own_code(uintptr_t address) {
-    return HAK_SHARED ? address - (uintptr_t)&os_library < code_library_bytes()
-                      : code_is_between(address, os_archive, os_archive_end) ||
-                            code_is_between(address, os_archive_cold, os_archive_cold_end);
+    return code_is_between(address, os_archive, os_archive_end) ||
+           code_is_between(address, os_archive_cold, os_archive_cold_end);
 }
 
 /* The thread's storage lies above the stack that it was started with; the kernel's random bytes lie
@@ -204,7 +191,7 @@ bool hak_os_unwind_tables(uintptr_t code, bool is_sure, hak_os_unwind_t *tables)
 }
 
 uintptr_t hak_os_object_mark(uintptr_t code) {
-    return has_linker() ? hak_libc_object_mark(code) : 0;
+    return has_linker() && !hak_os_is_own_code(code) ? hak_libc_object_mark(code) : 0;
 }
 
 /* --- symbols ---------------------------------------------------------------------------------- */
