@@ -90,7 +90,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
         tcache->given_bytes += hak_large_usable(block, entry);
         hak_event_tick(tcache, false);
     }
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_large_count) != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(hak_profile_place(block)) != 0)) {
         hak_profile_table.end(hak_profile_table.take(block));
     }
     hak_require(hak_large_free(block, entry),

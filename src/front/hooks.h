@@ -58,7 +58,13 @@ typedef struct hak_profile_table {
 
 extern hak_profile_table_t hak_profile_table; /* [init] */
 extern size_t hak_profile_rate;               /* [atomic] bytes a sample; 0: no sampling */
-extern uint32_t hak_profile_large_count;      /* [atomic] large blocks in use that have a record */
+/* [atomic] Large blocks in use that have a record, by their unit: most of the others don't ask. */
+enum { HAK_PROFILE_PLACES = 64 };
+extern uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
+HAK_INLINE uint32_t *hak_profile_place(const void *block) {
+    return &hak_profile_large_count[(uintptr_t)block / HAK_UNIT_BYTES % HAK_PROFILE_PLACES];
+}
+void hak_profile_forget_large(void);
 
 /* First use of the process: reads options, wires the layers. Cheap when done. */
 HAK_COLD void hak_life_process_start(void);

@@ -15,7 +15,13 @@ hak_underlying_allocator_t hak_underlying_allocator;
 hak_guard_table_t hak_guard_table;
 hak_profile_table_t hak_profile_table;
 size_t hak_profile_rate;
-uint32_t hak_profile_large_count;
+HAK_LARGE_STATE(8) uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
+
+void hak_profile_forget_large(void) {
+    for (unsigned i = 0; i < HAK_PROFILE_PLACES; i++) {
+        hak_store_relaxed(&hak_profile_large_count[i], 0);
+    }
+}
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 

@@ -96,7 +96,7 @@ static void store_begin(void) {
     store->live_bytes = store->variance = store->peak_bytes = 0;
     store->peak_number = store->peak_time_ns = 0;
     store->started_ns = hak_os_wall_ns();
-    hak_store_relaxed(&hak_profile_large_count, 0);
+    hak_profile_forget_large();
 }
 
 HAK_LOCKED_STATE hak_region_t hak_profile_region; /* [lock PROFILE] for statistics */
@@ -193,7 +193,7 @@ size_t hak_profile_store_move(char *to, void *head) {
 
 void hak_profile_store_abandon(void) {
     hak_profile_store = (hak_profile_store_t){.generation = hak_profile_store.generation + 1};
-    hak_store_relaxed(&hak_profile_large_count, 0);
+    hak_profile_forget_large();
 }
 
 /* --- sites ------------------------------------------------------------------------------------ */
@@ -325,7 +325,8 @@ static void sample_link(uint32_t offset) {
     uint32_t *bucket = sample_bucket((const void *)sample->address);
     sample->next = *bucket;
     *bucket = offset;
-    hak_add_relaxed(&hak_profile_large_count, sample->companion == HAK_PROFILE_LARGE);
+    hak_add_relaxed(hak_profile_place((const void *)sample->address),
+                    sample->companion == HAK_PROFILE_LARGE);
 }
 
 /* Takes the record of a block out of its bucket; 0: it has none. */
@@ -339,7 +340,7 @@ static uint32_t sample_unlink(const void *block) {
     if (offset != 0) {
         const hak_profile_sample_t *sample = hak_profile_sample_at(base, offset);
         *link = sample->next;
-        hak_sub_relaxed(&hak_profile_large_count, sample->companion == HAK_PROFILE_LARGE);
+        hak_sub_relaxed(hak_profile_place(block), sample->companion == HAK_PROFILE_LARGE);
     }
     return offset;
 }

@@ -34,6 +34,15 @@ static inline uint64_t live(void) {
     return state.live;
 }
 
+/* Large blocks that have a record. */
+static inline unsigned large_records(void) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < HAK_PROFILE_PLACES; i++) {
+        sum += hak_profile_large_count[i];
+    }
+    return sum;
+}
+
 /* The square root, by Newton's method from above. */
 static inline double root_of(double x) {
     double root = x > 1 ? x : 1, next = (root + x / root) / 2;

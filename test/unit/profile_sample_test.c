@@ -49,15 +49,15 @@ SAMPLE_TEST(large_blocks_keep_their_place_and_have_a_record) {
     for (unsigned i = 0; i < UNIT_COUNT(sizes); i++) {
         char *block = unit_malloc(sizes[i]);
         assert_int_equal(live(), 1);
-        assert_int_equal(hak_profile_large_count, 1);
+        assert_int_equal(large_records(), 1);
         block = hak_realloc(block, 2 * sizes[i]); /* in place, by moved pages or by a copy */
         assert_int_equal(live(), 1);
         block = hak_realloc(block, sizes[i]);
         assert_int_equal(live(), 1);
-        assert_int_equal(hak_profile_large_count, 1);
+        assert_int_equal(large_records(), 1);
         hak_free(block);
         assert_int_equal(live(), 0);
-        assert_int_equal(hak_profile_large_count, 0);
+        assert_int_equal(large_records(), 0);
     }
 }
 

@@ -153,19 +153,19 @@ STORE_TEST(taken_records_survive_a_keep_but_no_reset) {
     hak_profile_event_t event = event_of(1, 0x1000, 1 << 20);
     event.companion = (const void *)HAK_PROFILE_LARGE;
     assert_true(hak_profile_store_add(&event));
-    assert_int_equal(hak_profile_large_count, 1);
+    assert_int_equal(large_records(), 1);
     uint64_t token = hak_profile_store_take(event.block);
-    assert_true(token != 0 && hak_profile_large_count == 0);
+    assert_true(token != 0 && large_records() == 0);
     assert_true(hak_profile_store_take(event.block) == 0);
     hak_profile_store_keep(token);
-    assert_int_equal(hak_profile_large_count, 1);
+    assert_int_equal(large_records(), 1);
     token = hak_profile_store_take(event.block);
     hak_profile_store_reset();
     hak_profile_store_keep(token);
     hak_profile_store_end(token);
     assert_true(hak_profile_store_take(event.block) == 0);
     assert_int_equal(hak_profile_store.live, 0);
-    assert_int_equal(hak_profile_large_count, 0);
+    assert_int_equal(large_records(), 0);
 }
 
 /* PROFILE-4: sites and samples fill the store; the rest is counted, and nothing else changes. */
