@@ -100,7 +100,7 @@ void hak_profile_follow(hak_tcache_t *tcache) {
     profile_follow_probe();
     size_t rate = hak_load_relaxed(&hak_profile_rate);
     if (HAK_UNLIKELY(rate != 0)) {
-        hak_sample_pace();
+        hak_sample_pace(false);
         if (hak_profile_tend != NULL) {
             profile_follow_file(rate);
         }

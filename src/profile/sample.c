@@ -21,17 +21,14 @@ HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_owner_t hak_sample_owner; /* SLAB-10 */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) bool hak_sample_is_stuck; /* [atomic] */
 HAK_LARGE_STATE(4) uint64_t hak_sample_naps;
 
-/* While more than 2,000 samples a second are taken the rate doubles. A sample's weight is by the
- * rate that drew its distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
-enum { PACE_LEAST = 256 << 10 };
-static const uint64_t PACE_NS = 200 * 1000 * 1000, PACE_SAMPLE_NS = 500 * 1000;
+/* With the 400th sample within 0.2 s the rate doubles, and again with each 100 more
+ * (docs/experiments/0149-pace-by-samples.md). A sample's weight is by the rate that drew its
+ * distance: sums stay unbiased. Who asks for less than PACE_LEAST gets it. */
+enum { PACE_LEAST = 256 << 10, PACE_SAMPLES = 400, PACE_MORE = 100 };
+static const uint64_t PACE_NS = 200 * 1000 * 1000;
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) size_t hak_sample_wanted; /* [lock PROFILE] rate asked for */
 HAK_LARGE_STATE(4) static uint64_t pace_due_ns;               /* [atomic] */
-HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint64_t hak_pace_seen;   /* [lock PROFILE] */
-
-static uint64_t pace_samples(void) { /* the lock is held */
-    return hak_profile_store.taken + hak_profile_store.dropped;
-}
+HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_pace_left;   /* [lock PROFILE] samples */
 
 /* --- the owner -------------------------------------------------------------------------------- */
 
@@ -190,7 +187,7 @@ static uint32_t sample_thread_id(const hak_tcache_t *tcache) {
 }
 
 static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache) {
-    hak_sample_pace();
+    hak_sample_pace(true);
     event->depth = hak_stack_walk(event->stack, HAK_PROFILE_FRAMES);
     event->thread_id = sample_thread_id(tcache);
     event->label = tcache != NULL ? tcache->profile_label : NULL;
@@ -294,31 +291,31 @@ void hak_sample_set_rate(size_t rate) {
     hak_lock_acquire(HAK_LOCK_PROFILE); /* two at a time would leave a table of both */
     hak_sample_wanted = rate;
     hak_store_relaxed(&pace_due_ns, hak_os_now_ns() + PACE_NS);
-    hak_pace_seen = pace_samples();
+    hak_pace_left = PACE_SAMPLES;
     hak_store_relaxed(&hak_profile_rate, rate);
     hak_sc_detour(rate != 0);
     hak_lock_release(HAK_LOCK_PROFILE);
 }
 
-void hak_sample_pace(void) {
-    uint64_t now = hak_os_now_ns(), due = hak_load_relaxed(&pace_due_ns);
-    size_t rate = hak_load_relaxed(&hak_profile_rate), paced = rate;
-    if (rate < PACE_LEAST || now < due || !hak_lock_holds_none() ||
-        !hak_cas_relaxed(&pace_due_ns, &due, now + PACE_NS)) {
+void hak_sample_pace(bool is_sample) {
+    uint64_t now = hak_os_now_ns();
+    if (hak_load_relaxed(&hak_profile_rate) < PACE_LEAST || !hak_lock_holds_none() ||
+        (!is_sample && now < hak_load_relaxed(&pace_due_ns))) {
         return;
     }
-    uint64_t most = (now - due + PACE_NS) / PACE_SAMPLE_NS;
     hak_lock_acquire(HAK_LOCK_PROFILE);
-    uint64_t seen = pace_samples(), count = seen < hak_pace_seen ? seen : seen - hak_pace_seen;
-    hak_pace_seen = seen;
-    if (count < most / 4 && rate > hak_sample_wanted) {
-        paced = rate / 2;
+    size_t rate = hak_load_relaxed(&hak_profile_rate), paced = rate;
+    if (now >= hak_load_relaxed(&pace_due_ns)) {
+        bool is_few = hak_pace_left > PACE_SAMPLES - PACE_MORE;
+        paced = is_few && rate > hak_sample_wanted ? rate / 2 : rate;
+        hak_store_relaxed(&pace_due_ns, now + PACE_NS);
+        hak_pace_left = PACE_SAMPLES;
     }
-    for (; count > most; count /= 2) {
-        paced *= 2;
+    hak_pace_left -= is_sample;
+    if (hak_pace_left == 0) {
+        paced = 2 * rate;
+        hak_pace_left = PACE_MORE;
     }
-    if (hak_load_relaxed(&hak_profile_rate) == rate) {
-        hak_store_relaxed(&hak_profile_rate, paced);
-    }
+    hak_store_relaxed(&hak_profile_rate, paced);
     hak_lock_release(HAK_LOCK_PROFILE);
 }

@@ -13,8 +13,9 @@ void hak_sample_start(void);
 void hak_sample_open(void);
 /* Begins or ends (0) the detour of requests. Threads draw a new distance if the rate is another. */
 void hak_sample_set_rate(size_t rate);
-/* An event, or a sample: doubles the rate where they come too fast, and halves it afterwards. */
-void hak_sample_pace(void);
+/* A sample, or else an event: doubles the rate where samples come too fast, and halves it
+ * afterwards. */
+void hak_sample_pace(bool is_sample);
 /* Returns empty slabs of sampled blocks. */
 void hak_sample_release(void);
 /* In the child: draws a new distance; waits for no owner that the fork waited for in vain. */

@@ -89,6 +89,7 @@ UNIT_TEST(estimates_are_unbiased_and_know_their_error) {
         {"small, few stay", BLOCKS, BLOCKS, 8, 512, 512, 512, 0},
         {"around the rate", BLOCKS / 4, 2, 2, 2000, 20000, 4096, 0},
         {"large, around the rate", 600, 1, 1, 1, 400000, 128 << 10, 0},
+        {"more samples than the pace allows", 2000, 1, 1, 1, 400000, 256 << 10, 0},
         {"a rate that doubles", BLOCKS, 20, 2, 600, 6000, 4096, 8192},
         {"a rate that halves", 600, 2, 1, 1, 400000, 128 << 10, 64 << 10}};
     for (unsigned i = 0; i < UNIT_COUNT(loads); i++) {
