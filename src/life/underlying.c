@@ -66,26 +66,24 @@ static void underlying_look_up(void) {
     void *from = is_ahead ? NULL : HAK_LIBC_NEXT; /* RTLD_DEFAULT */
     void *release = hak_libc_symbol(from, "free"), *resize = hak_libc_symbol(from, "realloc");
     void *usable = hak_libc_symbol(from, "malloc_usable_size"), *libc_free = (void *)hak_libc_free;
-    const char *file = NULL, *ignored;
-    const void *object = hak_libc_object_of(release, &file);
-    const void *libc = hak_libc_object_of(hak_libc_function(), &ignored);
-    const void *libc_free_object = hak_libc_object_of(libc_free, &ignored);
+    hak_libc_object_t object = hak_libc_object_of(release);
+    uintptr_t libc = hak_libc_object(), libc_free_start = hak_libc_object_of(libc_free).start;
     bool is_itself =
-        libc_free != NULL && (libc == NULL || libc_free_object == NULL || libc == libc_free_object);
-    bool is_nameless = libc_free == NULL && libc != NULL && object == libc;
+        libc_free != NULL && (libc == 0 || libc_free_start == 0 || libc == libc_free_start);
+    bool is_nameless = libc_free == NULL && libc != 0 && object.start == libc;
     bool is_other = release != libc_free && !is_nameless && !is_forced;
     hak_store_relaxed(&is_libc_itself, is_itself);
     if ((is_other || (!is_itself && !is_nameless)) && release != NULL && resize != NULL &&
-        object == hak_libc_object_of(resize, &ignored)) {
-        bool is_asked = object == hak_libc_object_of(usable, &ignored);
+        object.start == hak_libc_object_of(resize).start) {
+        bool is_asked = object.start == hak_libc_object_of(usable).start;
         hak_store_relaxed(&other_usable, (size_t(*)(void *))(is_asked ? usable : NULL));
         hak_store_relaxed(&other_realloc, (void *(*)(void *, size_t))resize);
         hak_store_relaxed(&other_free, (void (*)(void *))release);
     }
-    hak_store_release(&is_looked_up, true);                        /* pairs UNDERLYING */
-    if (hak_load_relaxed(&other_free) != NULL && object != NULL) { /* may free foreign blocks */
-        hak_libc_keep_library(file);
-        if (hak_libc_object_of(release, &ignored) != object) { /* unloaded meanwhile */
+    hak_store_release(&is_looked_up, true);                           /* pairs UNDERLYING */
+    if (hak_load_relaxed(&other_free) != NULL && object.start != 0) { /* may free foreign blocks */
+        hak_libc_keep_library(object.file);
+        if (hak_libc_object_of(release).start != object.start) { /* unloaded meanwhile */
             hak_store_relaxed(&other_free, NULL);
             hak_store_relaxed(&other_realloc, NULL);
             hak_store_relaxed(&other_usable, NULL);
@@ -122,11 +120,7 @@ enum { PASS_CALLERS = 8 };
 /* The function that frees, of those that the object defines which code lies in. NULL: none, or the
  * C library's, which was asked already. */
 static void *pass_target(uintptr_t code) {
-    uintptr_t start;
-    const char *file;
-    if (!hak_libc_find_start(code, &start)) {
-        start = (uintptr_t)hak_libc_object_of((const void *)code, &file);
-    }
+    uintptr_t start = hak_libc_object_of((const void *)code).start;
     void *found = hak_os_definition(start, "free");
     found = found != NULL ? found : hak_os_definition(start, "_ZdlPv");
     bool is_known = found == (void *)public_free || found == (void *)public_delete ||

@@ -56,8 +56,6 @@ extern void *hak_libc_memalign(size_t align, size_t bytes) HAK_LIBC(__libc_memal
 extern void hak_libc_free(void *block) HAK_LIBC(__libc_free);
 /* Whether the running C library is glibc; a static program's is the one it was compiled with. */
 bool hak_libc_is_glibc(void);
-/* A function that only the C library has. */
-const void *hak_libc_function(void);
 
 /* Whether the C library's allocator made the block, whose first word is readable. No lock. is_sole:
  * no other allocator's blocks could look alike. */
@@ -68,9 +66,16 @@ size_t hak_libc_usable_size(const void *block);
 extern void *hak_libc_symbol(void *handle, const char *name) HAK_LIBC(dlsym);
 #define HAK_LIBC_NEXT ((void *)-1l) /* RTLD_NEXT, without requiring GNU names everywhere */
 
-/* The object that a function lies in, and its file. NULL: not known. Takes the lock of dlopen,
- * which the C library renews in the child of a fork, unlike the lock of dl_iterate_phdr. */
-const void *hak_libc_object_of(const void *function, const char **file);
+/* A loaded object. */
+typedef struct hak_libc_object {
+    uintptr_t start;  /* its first byte */
+    const char *file; /* its path; "": not known */
+} hak_libc_object_t;
+/* The one that an address lies in; start 0: not known. Before glibc 2.35 it takes the lock of
+ * dlopen, which the C library renews in the child of a fork, unlike the lock of dl_iterate_phdr. */
+hak_libc_object_t hak_libc_object_of(const void *address);
+/* The first byte of the C library; 0: not known. */
+uintptr_t hak_libc_object(void);
 /* glibc's, since 2.35. Unwinders call it, also in signal handlers. 0: found. The result has 96
  * bytes; the second word is the object's first byte. */
 extern int hak_libc_find_object(void *address, void *found) HAK_LIBC(_dl_find_object);

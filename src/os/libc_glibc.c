@@ -40,10 +40,6 @@ bool hak_libc_is_glibc(void) {
     return HAK_SHARED ? libc_version != NULL : LIBC_IS_COMPILED;
 }
 
-const void *hak_libc_function(void) {
-    return libc_version != NULL ? (const void *)libc_version : (const void *)getauxval;
-}
-
 bool hak_libc_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
     if (HAK_SHARED && libc_register_atfork != NULL) {
         return libc_register_atfork(prepare, parent, child, __dso_handle) == 0;
@@ -71,15 +67,6 @@ const uint32_t *hak_libc_cpu(void) {
     return &((const struct rseq *)(const void *)area)->cpu_id;
 }
 
-const void *hak_libc_object_of(const void *function, const char **file) {
-    Dl_info info;
-    if (dladdr == NULL || function == NULL || dladdr(function, &info) == 0) {
-        return NULL;
-    }
-    *file = info.dli_fname;
-    return info.dli_fbase;
-}
-
 /* Flags; the first byte, the end; the object's record; its unwind tables. */
 enum { OBJECT_START = 1, OBJECT_END, OBJECT_RECORD, OBJECT_TABLES, OBJECT_WORDS = 32 };
 
@@ -98,14 +85,26 @@ bool hak_libc_find_start(uintptr_t address, uintptr_t *start) {
     return is_found;
 }
 
-const char *hak_libc_own_file(void) {
+hak_libc_object_t hak_libc_object_of(const void *address) {
     uint64_t object[OBJECT_WORDS];
-    const char *file = "";
-    if (libc_find_object((uintptr_t)hak_libc_own_file, object)) {
-        return ((const struct link_map *)object[OBJECT_RECORD])->l_name;
+    Dl_info info;
+    if (libc_find_object((uintptr_t)address, object)) {
+        return (hak_libc_object_t){.start = object[OBJECT_START],
+                                   .file = ((struct link_map *)object[OBJECT_RECORD])->l_name};
     }
-    (void)hak_libc_object_of((const void *)hak_libc_own_file, &file);
-    return file;
+    if (dladdr == NULL || address == NULL || dladdr(address, &info) == 0) {
+        return (hak_libc_object_t){.file = ""};
+    }
+    return (hak_libc_object_t){.start = (uintptr_t)info.dli_fbase, .file = info.dli_fname};
+}
+
+uintptr_t hak_libc_object(void) {
+    bool has_version = libc_version != NULL; /* both are functions that only the C library has */
+    return hak_libc_object_of(has_version ? (void *)libc_version : (void *)getauxval).start;
+}
+
+const char *hak_libc_own_file(void) {
+    return hak_libc_object_of((const void *)hak_libc_own_file).file;
 }
 
 uintptr_t hak_libc_object_mark(uintptr_t address) {

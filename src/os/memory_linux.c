@@ -39,14 +39,7 @@ static struct os_clock { __typeof__(clock_gettime) *get; } HAK_SEALED os_clock =
 HAK_AT_START static void os_clock_init(void) {
     void *own = HAK_SHARED ? hak_os_definition(hak_os_program_start(), "hak_test_clock") : NULL;
     if (HAK_SHARED && own == NULL) {
-        const char *file;
-        const void *function = hak_libc_function();
-        uintptr_t libc;
-        if (!hak_libc_find_start((uintptr_t)function,
-                                 &libc)) { /* before 2.35; dladdr searches names */
-            libc = (uintptr_t)hak_libc_object_of(function, &file);
-        }
-        own = hak_os_definition(libc, "clock_gettime");
+        own = hak_os_definition(hak_libc_object(), "clock_gettime");
     }
     if (own != NULL && own != (void *)os_clock.get) { /* a second start finds it sealed */
         os_clock.get = (__typeof__(clock_gettime) *)own;
