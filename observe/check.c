@@ -24,7 +24,7 @@ static void write_doubt(const hak_sink_t *sink, const obs_image_t *image) {
 }
 
 static void write_check(obs_image_t *image, const hak_sink_t *sink, void *context) {
-    static hak_snapshot_t snapshot;
+    static obs_snapshot_t snapshot;
     const obs_reader_t *reader = image->reader;
     char command[OBS_COMMAND_BYTES], path[256];
     (void)context;

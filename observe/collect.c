@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The figures of stat/stat.h from another program, as stat/collect.c makes them inside. */
+ * The figures of another program, as stat/collect.c makes some of them inside. */
 #include "image.h"
 
 #include "base/bits.h"
@@ -66,10 +66,10 @@ static bool is_second(const obs_image_t *image, const cache_view_t *view) {
     return obs_is_hardened(image) && (view->tcache.first_entry & HAK_SLAB_PLAIN_ID) != 0;
 }
 
-typedef void visit_cache_t(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot);
+typedef void visit_cache_t(obs_image_t *image, cache_view_t *view, obs_snapshot_t *snapshot);
 
 /* The fallback, then all others, newest first. */
-static void visit_caches(obs_image_t *image, hak_snapshot_t *snapshot, visit_cache_t *visit) {
+static void visit_caches(obs_image_t *image, obs_snapshot_t *snapshot, visit_cache_t *visit) {
     static cache_view_t view;
     uint64_t at = obs_root(image, fallback);
     obs_walk_t walk = {0};
@@ -84,16 +84,16 @@ static void visit_caches(obs_image_t *image, hak_snapshot_t *snapshot, visit_cac
     image->doubt.lists += !is_whole;
 }
 
-static void collect_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
+static void collect_cache(obs_image_t *image, cache_view_t *view, obs_snapshot_t *snapshot) {
     const obs_tcache_t *from = &view->tcache;
-    hak_tcache_counters_t *to = &snapshot->events;
+    obs_tcache_counters_t *to = &snapshot->events;
     HAK_THREAD_COUNTERS(COLLECT_ADD)
     snapshot->tcache_count += view->tcache.first_entry != 0;
     snapshot->thread_count += view->tcache.is_attached != 0 && !is_second(image, view);
     bool is_left = view->tcache.is_attached == 0 && !view->is_fallback;
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const obs_side_t *from = &view->side[sc];
-        hak_bin_counters_t *to = &snapshot->sc[sc].bin;
+        hak_bin_counters_t *to = &snapshot->bin[sc];
         hak_class_stats_t *stats = &snapshot->sc[sc];
         HAK_BIN_COUNTERS(COLLECT_ADD)
         if (is_left) {
@@ -143,7 +143,7 @@ static void list_add(obs_thread_list_t *list, const obs_thread_stats_t *thread) 
 }
 
 /* One line for both caches of a thread. */
-static void list_cache(obs_image_t *image, cache_view_t *view, hak_snapshot_t *snapshot) {
+static void list_cache(obs_image_t *image, cache_view_t *view, obs_snapshot_t *snapshot) {
     (void)snapshot;
     static cache_view_t second;
     const obs_tcache_t *tcache = &view->tcache;
@@ -176,7 +176,7 @@ void obs_drop_threads(void) {
 /* --- owners ----------------------------------------------------------------------------------- */
 
 /* That of sampled blocks is no thread's. */
-static bool collect_owner(obs_image_t *image, uint64_t at, hak_snapshot_t *snapshot,
+static bool collect_owner(obs_image_t *image, uint64_t at, obs_snapshot_t *snapshot,
                           uint64_t *next) {
     obs_owner_t owner;
     if (!obs_fetch(image, owner, at, &owner)) {
@@ -184,7 +184,7 @@ static bool collect_owner(obs_image_t *image, uint64_t at, hak_snapshot_t *snaps
     }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         obs_class_counters_t counters, *from = &counters;
-        hak_class_counters_t *to = &snapshot->sc[sc].owner;
+        hak_class_counters_t *to = &snapshot->owner[sc];
         uint64_t place = owner.counters + sc * (uint64_t)obs_size(image, class_counters);
         if (!obs_fetch(image, class_counters, place, &counters)) {
             return false;
@@ -195,7 +195,7 @@ static bool collect_owner(obs_image_t *image, uint64_t at, hak_snapshot_t *snaps
     return true;
 }
 
-static void collect_owners(obs_image_t *image, hak_snapshot_t *snapshot) {
+static void collect_owners(obs_image_t *image, obs_snapshot_t *snapshot) {
     uint64_t apart = obs_root_number(image, HAK_DOOR_ROOT_owner_apart, 8), next;
     uint64_t at = obs_root_number(image, HAK_DOOR_ROOT_owners, 8);
     obs_walk_t walk = {0};
@@ -215,13 +215,13 @@ static void collect_owners(obs_image_t *image, hak_snapshot_t *snapshot) {
 /* --- superslabs ------------------------------------------------------------------------------- */
 
 typedef struct superslab_work {
-    hak_snapshot_t *snapshot;
+    obs_snapshot_t *snapshot;
     unsigned used; /* units in slabs and large blocks */
 } superslab_work_t;
 
 static void collect_piece(void *context, const hak_range_t *range, const hak_piece_t *piece) {
     superslab_work_t *work = context;
-    hak_snapshot_t *snapshot = work->snapshot;
+    obs_snapshot_t *snapshot = work->snapshot;
     hak_class_stats_t *stats = &snapshot->sc[piece->sc];
     (void)range;
     if (piece->kind == HAK_PIECE_SLAB) {
@@ -239,7 +239,7 @@ static void collect_piece(void *context, const hak_range_t *range, const hak_pie
 }
 
 /* Units that are neither free nor in a slab or a large block count as moving. */
-static void collect_superslab(const hak_range_t *range, hak_snapshot_t *snapshot) {
+static void collect_superslab(const hak_range_t *range, obs_snapshot_t *snapshot) {
     superslab_work_t work = {.snapshot = snapshot};
     obs_pieces(range, collect_piece, &work);
     uint64_t free = obs_free_units(), clean = free & obs_clean_units();
@@ -250,7 +250,7 @@ static void collect_superslab(const hak_range_t *range, hak_snapshot_t *snapshot
     snapshot->unused_dirty_bytes += (size_t)hak_popcount(free & ~clean) * HAK_UNIT_BYTES;
 }
 
-static void collect_ranges(hak_snapshot_t *snapshot) {
+static void collect_ranges(obs_snapshot_t *snapshot) {
     obs_ranges_t inventory;
     obs_ranges_take(&inventory);
     for (size_t i = 0; i < inventory.count; i++) {
@@ -266,7 +266,7 @@ static void collect_ranges(hak_snapshot_t *snapshot) {
 
 /* --- process ---------------------------------------------------------------------------------- */
 
-static void collect_lost(obs_image_t *image, hak_snapshot_t *snapshot) {
+static void collect_lost(obs_image_t *image, obs_snapshot_t *snapshot) {
     uint32_t lost[HAK_SC_COUNT] = {0};
     if (!obs_read(image->reader, obs_root(image, lost), lost, sizeof lost)) {
         image->doubt.lists++;
@@ -284,7 +284,7 @@ static uint64_t budget_bytes(obs_image_t *image) {
     return hak_mul(image->knobs.cache_bytes, cpus, &budget) ? budget : SIZE_MAX;
 }
 
-static void collect_process(obs_image_t *image, hak_snapshot_t *snapshot) {
+static void collect_process(obs_image_t *image, obs_snapshot_t *snapshot) {
     obs_counters_t counters, *from = &counters;
     uint64_t drawn = obs_root_number(image, HAK_DOOR_ROOT_drawn_bytes, 8);
     if (!obs_fetch(image, counters, obs_root(image, counters), &counters)) {
@@ -302,7 +302,7 @@ static void collect_process(obs_image_t *image, hak_snapshot_t *snapshot) {
     snapshot->profile_rate_bytes = obs_root_number(image, HAK_DOOR_ROOT_profile_rate, 8);
 }
 
-static void collect_huge(obs_image_t *image, hak_snapshot_t *snapshot) {
+static void collect_huge(obs_image_t *image, obs_snapshot_t *snapshot) {
     obs_huge_cache_t cache;
     obs_huge_t huge;
     if (!obs_fetch(image, huge_cache, obs_root(image, huge_cache), &cache) ||
@@ -330,10 +330,10 @@ static uint64_t learned_ms(hak_learner_pool_t pool, uint64_t *saved) {
 }
 
 /* The sums over all classes. */
-static void sum_events(hak_snapshot_t *snapshot) {
+static void sum_events(obs_snapshot_t *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-#define SUM_BIN(name, text) snapshot->events.name += snapshot->sc[sc].bin.name;
-#define SUM_CLASS(name, text) snapshot->events.name += snapshot->sc[sc].owner.name;
+#define SUM_BIN(name, text) snapshot->events.name += snapshot->bin[sc].name;
+#define SUM_CLASS(name, text) snapshot->events.name += snapshot->owner[sc].name;
         HAK_BIN_COUNTERS(SUM_BIN)
         HAK_CLASS_COUNTERS(SUM_CLASS)
     }
@@ -349,7 +349,7 @@ static uint64_t generation_now(obs_image_t *image) {
     return generation;
 }
 
-void obs_collect(hak_snapshot_t *snapshot) {
+void obs_collect(obs_snapshot_t *snapshot) {
     obs_image_t *image = obs_current;
     uint64_t generation = generation_now(image);
     hak_fence_acquire();       /* pairs GENERATION: system calls order no reads on arm64 */
@@ -363,7 +363,7 @@ void obs_collect(hak_snapshot_t *snapshot) {
     collect_lost(image, snapshot);
     snapshot->hole_bytes = obs_root_number(image, HAK_DOOR_ROOT_purged_bytes, 8);
     snapshot->meta_bytes = obs_root_number(image, HAK_DOOR_ROOT_meta_bytes, 8);
-    hak_stat_sum(snapshot);
+    hak_stat_sum(&snapshot->heap);
     sum_events(snapshot);
     snapshot->keep_units_ms = learned_ms(HAK_LEARNER_UNITS, &snapshot->keep_units_saves_bytes);
     snapshot->keep_huge_ms = learned_ms(HAK_LEARNER_HUGE, &snapshot->keep_huge_saves_bytes);

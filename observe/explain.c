@@ -38,7 +38,7 @@ static void explain_thread(explain_t *explain, const obs_thread_stats_t *thread)
     }
 }
 
-static const explain_t *explain_make(explain_t *explain, const hak_snapshot_t *snapshot) {
+static const explain_t *explain_make(explain_t *explain, const obs_snapshot_t *snapshot) {
     const obs_thread_list_t *threads = &obs_threads;
     explain->thread_count = 0;
     for (size_t i = 0; i < threads->count; i++) {
@@ -272,7 +272,7 @@ static void json_learner(const hak_sink_t *sink, hak_learner_pool_t pool) {
 
 /* --- the reports ------------------------------------------------------------------------------ */
 
-void obs_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_cause(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     explain_t made;
     HAK_TEXT(text, EXPLAIN_TEXT);
     put_first(explain_make(&made, snapshot), &text);
@@ -280,7 +280,7 @@ void obs_write_cause(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
                     text.data, text.length);
 }
 
-void obs_write_explain(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_explain(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);
@@ -328,7 +328,7 @@ static void json_causes(const hak_sink_t *sink, const explain_t *explain) {
     hak_sink_format(sink, "]");
 }
 
-void obs_write_explain_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_explain_json(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     explain_t made;
     const explain_t *explain = explain_make(&made, snapshot);
     HAK_TEXT(text, EXPLAIN_TEXT);

@@ -4,7 +4,7 @@
 #ifndef OBS_FIGURES_H
 #define OBS_FIGURES_H
 
-#include "stat/stat.h"
+#include "snapshot.h"
 
 typedef enum obs_figure_group {
     OBS_FIGURE_BLOCKS, /* of a class; has no object of its own in JSON */
@@ -31,8 +31,6 @@ HAK_INLINE uint64_t obs_figure_value(const obs_figure_t *figure, const void *rec
     return *(const uint64_t *)((const char *)record + figure->offset);
 }
 
-/* Whether reports show the class: it has slabs, or had events. */
-bool obs_has_class(const hak_class_stats_t *stats);
 /* A thread's cache. Events include those of its earlier threads. */
 typedef struct obs_thread_stats {
     uint32_t id;      /* of the thread; 0: threads without a cache of their own */

@@ -12,8 +12,8 @@
 #include "reader.h"
 #include "reclaim/learner.h"
 #include "slab/sizeclass.h"
+#include "snapshot.h"
 #include "stat/inventory.h"
-#include "stat/stat.h"
 
 /* obs_slab_t and so on: the members of door.def; of a part, its address in the program. */
 #define HAK_DOOR_STRUCT(name, type) typedef struct obs_##name {
@@ -90,8 +90,8 @@ uint64_t obs_free_units(void);
 uint64_t obs_clean_units(void);
 uint64_t obs_remote_waiting(unsigned unit);
 
-/* Fills the figures of stat/stat.h, and obs_threads; drop those by obs_drop_threads. */
-void obs_collect(hak_snapshot_t *snapshot);
+/* Fills all figures, and obs_threads; drop those by obs_drop_threads. */
+void obs_collect(obs_snapshot_t *snapshot);
 void obs_drop_threads(void);
 
 /* --- the allocator's ranges ------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void map_ranges(const hak_sink_t *sink, const obs_ranges_t *inventory, ha
     }
 }
 
-void obs_write_map(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_map(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     (void)snapshot;
     obs_ranges_t inventory;
     obs_ranges_take(&inventory);

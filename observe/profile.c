@@ -366,7 +366,7 @@ static const char *write_copy(const hak_sink_t *sink, uint64_t live_bytes,
 
 /* Blocks that the sampled guard watches take an OS page, but count as what was asked for here. */
 const char *obs_write_profile_json(obs_image_t *image, const hak_sink_t *sink) {
-    static hak_snapshot_t snapshot;
+    static obs_snapshot_t snapshot;
     obs_current = image;
     obs_collect(&snapshot);
     obs_drop_threads();

@@ -11,7 +11,7 @@ void obs_report(obs_image_t *image, obs_verb_t verb, obs_form_t form, const hak_
         [OBS_MAP] = {obs_write_map, obs_write_map},
         [OBS_SUMMARY] = {obs_write_summary, obs_write_summary},
     };
-    static hak_snapshot_t snapshot;
+    static obs_snapshot_t snapshot;
     obs_current = image;
     if (verb == OBS_PROFILE) {
         (void)obs_write_profile_json(image, sink);

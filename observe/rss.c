@@ -15,7 +15,7 @@ typedef struct class_rss {
 
 typedef struct rss_work {
     obs_rss_t *out;
-    const hak_snapshot_t *snapshot;
+    const obs_snapshot_t *snapshot;
     obs_ranges_t inventory;
     class_rss_t sc[HAK_SC_COUNT];
     uint64_t large;       /* resident bytes of large and huge blocks */
@@ -127,6 +127,7 @@ static void class_add(obs_rss_t *out, obs_cause_t cause, unsigned block_bytes, u
 static void class_split(rss_work_t *work, unsigned sc) {
     const class_rss_t *of = &work->sc[sc];
     const hak_class_stats_t *stats = &work->snapshot->sc[sc];
+    const hak_bin_counters_t *bin = &work->snapshot->bin[sc];
     obs_rss_t *out = work->out;
     unsigned size = hak_sc_info[sc].bytes;
     uint64_t cached = stats->cached + stats->lost;
@@ -134,8 +135,8 @@ static void class_split(rss_work_t *work, unsigned sc) {
     uint64_t live_blocks = of->used_blocks > waiting ? of->used_blocks - waiting : 0;
     uint64_t live = waiting == 0 ? of->used : hak_least(of->used, live_blocks * size);
     uint64_t left = of->used - live;
-    uint64_t given = stats->bin.refill * size; /* bytes handed out; asked_bytes: requested */
-    uint64_t slack = share(live, hak_excess(given, stats->bin.asked_bytes), given);
+    uint64_t given = bin->refill * size; /* bytes handed out; asked_bytes: requested */
+    uint64_t slack = share(live, hak_excess(given, bin->asked_bytes), given);
     uint64_t bins = share(left, cached, waiting), remote = share(left, stats->remote, waiting);
     uint64_t held = share(left, stats->quarantine, waiting);
     class_add(out, OBS_CAUSE_live, size, live - slack + (left - bins - remote - held));
@@ -249,7 +250,7 @@ static void look_at_others(rss_work_t *work) {
     take_off(&out->bytes[OBS_CAUSE_others], obs_rss_sum(out) - out->rss_bytes);
 }
 
-void obs_rss_measure(obs_rss_t *rss, const hak_snapshot_t *snapshot) {
+void obs_rss_measure(obs_rss_t *rss, const obs_snapshot_t *snapshot) {
     rss_work_t work = {.out = rss, .snapshot = snapshot};
     *rss = (obs_rss_t){.is_looked_at = true};
     obs_ranges_take(&work.inventory);

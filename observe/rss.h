@@ -31,7 +31,7 @@ typedef struct obs_rss {
     bool is_told;                      /* and of each mapping how much: others are measured */
 } obs_rss_t;
 
-void obs_rss_measure(obs_rss_t *rss, const hak_snapshot_t *snapshot);
+void obs_rss_measure(obs_rss_t *rss, const obs_snapshot_t *snapshot);
 uint64_t obs_rss_sum(const obs_rss_t *rss);
 
 #endif

@@ -60,16 +60,17 @@ static void json_thread(json_t *json, const obs_thread_stats_t *thread) {
     json_close(json, "}}");
 }
 
-void obs_write_stats_json(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_stats_json(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     json_t json = {.sink = sink, .comma = ","};
+    obs_class_stats_t stats;
     obs_report_head(sink);
     json_figures(&json, obs_figures, snapshot, "\n");
     json_open(&json, "\n\"classes\":[");
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        if (obs_has_class(&snapshot->sc[sc])) {
+        if (obs_class_read(snapshot, sc, &stats)) {
             json_open(&json, "\n{");
             json_member(&json, "bytes", hak_sc_info[sc].bytes);
-            json_figures(&json, obs_class_figures, &snapshot->sc[sc], "");
+            json_figures(&json, obs_class_figures, &stats, "");
             json_close(&json, "}");
         }
     }

@@ -11,13 +11,14 @@ static void metric_head(const hak_sink_t *sink, const char *prefix, const char *
                     is_counter ? "counter" : "gauge");
 }
 
-static void metric_class(const hak_sink_t *sink, const hak_snapshot_t *snapshot,
+static void metric_class(const hak_sink_t *sink, const obs_snapshot_t *snapshot,
                          const obs_figure_t *figure) {
+    obs_class_stats_t stats;
     metric_head(sink, "class_", figure->metric, figure->group == OBS_FIGURE_EVENTS, figure->text);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        if (obs_has_class(&snapshot->sc[sc])) {
+        if (obs_class_read(snapshot, sc, &stats)) {
             hak_sink_format(sink, "hakmem_class_%s{class=\"%u\"} %l\n", figure->metric,
-                            hak_sc_info[sc].bytes, obs_figure_value(figure, &snapshot->sc[sc]));
+                            hak_sc_info[sc].bytes, obs_figure_value(figure, &stats));
         }
     }
 }
@@ -33,7 +34,7 @@ static void metric_process(const hak_sink_t *sink, const char *version) {
     }
 }
 
-void obs_write_metrics(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_metrics(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     metric_process(sink, obs_current->library);
     for (const obs_figure_t *figure = obs_figures; figure->name[0] != '\0'; figure++) {
         metric_head(sink, "", figure->metric, figure->group == OBS_FIGURE_EVENTS, figure->text);

@@ -90,11 +90,12 @@ static void text_figure(const hak_sink_t *sink, const obs_figure_t *figure, uint
         columns(cell) line_send(&line, sink);                                                      \
     } while (0)
 
-static void text_classes(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+static void text_classes(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
+    obs_class_stats_t of;
+    const obs_class_stats_t *stats = &of;
     TEXT_LINE(sink, "class", TEXT_CLASSES, TEXT_TITLE);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        const hak_class_stats_t *stats = &snapshot->sc[sc];
-        if (obs_has_class(stats)) {
+        if (obs_class_read(snapshot, sc, &of)) {
             TEXT_LINE(sink, "class", TEXT_CLASSES, TEXT_VALUE);
         }
     }
@@ -108,7 +109,7 @@ static void text_threads(const hak_sink_t *sink, const obs_thread_list_t *thread
     }
 }
 
-void obs_write_text(const hak_sink_t *sink, const hak_snapshot_t *snapshot) {
+void obs_write_text(const hak_sink_t *sink, const obs_snapshot_t *snapshot) {
     obs_write_head(sink);
     if (obs_current->knobs.force_libc != 0) {
         hak_sink_format(sink, "hakmem: " OBS_FORCED_NOTE "\n");

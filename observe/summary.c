@@ -5,7 +5,7 @@
 #include "put.h"
 #include "write.h"
 
-void obs_write_summary(const hak_sink_t *sink, const hak_snapshot_t *s) {
+void obs_write_summary(const hak_sink_t *sink, const obs_snapshot_t *s) {
     uint64_t large = s->large_bytes + s->huge_bytes, rss = obs_current->reader->resident_bytes;
     uint64_t caches = s->cached_bytes + s->remote_bytes + s->quarantine_bytes;
     uint64_t kept = s->unused_dirty_bytes + s->huge_cached_dirty_bytes;

@@ -9,7 +9,7 @@
 #include "image.h"
 
 /* A writer of one format, of the image that was opened last. */
-typedef void obs_write_t(const hak_sink_t *sink, const hak_snapshot_t *snapshot);
+typedef void obs_write_t(const hak_sink_t *sink, const obs_snapshot_t *snapshot);
 obs_write_t obs_write_text, obs_write_summary, obs_write_stats_json, obs_write_metrics,
     obs_write_cause, obs_write_explain, obs_write_explain_json, obs_write_map;
 #define OBS_FORCED_NOTE "force_libc is on: blocks are the C library's own, and not in these figures"

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes docs/schema/stats.schema.json and the tables of docs/statistics.md from the rows of src/base/counters.h
-and src/stat/stat.h; --check compares instead."""
+"""Writes docs/schema/stats.schema.json and the tables of docs/statistics.md from the rows of src/base/counters.h,
+src/stat/stat.h and observe/snapshot.h; --check compares instead."""
 import json
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = ("src/base/counters.h", "src/stat/stat.h")
+SOURCES = ("src/base/counters.h", "src/stat/stat.h", "observe/snapshot.h")
 SCHEMA = ROOT / "docs/schema/stats.schema.json"
 PAGE = ROOT / "docs/statistics.md"
-MACRO = re.compile(r"^#define (HAK_\w+)\(X\)((?:.*\\\n)*.*\n)", re.M)
+MACRO = re.compile(r"^#define (?:HAK|OBS)(_\w+)\(X\)((?:.*\\\n)*.*\n)", re.M)
 ROW = re.compile(r'X\((\w+(?:, \w+)*), "([^"]*)"\)')
 MARK = re.compile(r"(<!-- table (\w+): .*? -->\n).*?(<!-- end of table -->)", re.S)
 NUMBER = {"type": "integer", "minimum": 0}
@@ -27,7 +27,7 @@ def read_rows():
             if len(rows) != len(re.findall(r"\bX\(", body)):
                 sys.exit(f"gen_stats: a row of {name} in {path} does not have the form of the others")
             if rows:
-                found[name] = rows
+                found["HAK" + name] = rows
     return found
 
 

@@ -35,9 +35,6 @@
     X(large_free, "large and huge frees")                                                          \
     X(oom, "requests that ended in ENOMEM")
 
-/* All counters of tcaches and owners; reports show the sums. */
-#define HAK_TCACHE_COUNTERS(X) HAK_BIN_COUNTERS(X) HAK_CLASS_COUNTERS(X) HAK_THREAD_COUNTERS(X)
-
 #define HAK_PROCESS_COUNTERS(X)                                                                    \
     X(superslab_map, "superslabs mapped")                                                          \
     X(superslab_unmap, "superslabs unmapped")                                                      \

@@ -50,19 +50,6 @@
     X(large_count, large, large_blocks, "large blocks")                                            \
     X(huge_count, huge, huge_blocks, "huge blocks")
 
-/* Bounds, and the bounded figures: name, text. Of a snapshot only the observer fills them, as the
- * counters. */
-#define HAK_STAT_LIMITS(X)                                                                         \
-    X(cache_bytes, "growth of the bins of all threads")                                            \
-    X(cache_budget_bytes, "bound of the growth of the bins of all threads")                        \
-    X(memory_limit_bytes, "limit of the tightest control group; 0: none known")                    \
-    X(memory_is_tight, "1 if the limit is near even after full reclaim")                           \
-    X(keep_units_ms, "how long the learner keeps unused memory; 0: the standard rules decide")     \
-    X(keep_huge_ms, "how long the learner keeps freed huge blocks; 0: the standard rules decide")  \
-    X(keep_units_saves_bytes, "bytes a second that keep_units_ms saves (docs/learning.md)")        \
-    X(keep_huge_saves_bytes, "bytes a second that keep_huge_ms saves (docs/learning.md)")          \
-    X(profile_rate_bytes, "the heap profiler samples one byte in so many; 0: none")
-
 /* Of a class, in blocks: name, text. */
 #define HAK_STAT_BLOCKS(X)                                                                         \
     X(slabs, "slabs of the class")                                                                 \
@@ -78,24 +65,19 @@
 
 typedef struct hak_class_stats {
     HAK_STAT_BLOCKS(HAK_STAT_FIELD)
-    hak_bin_counters_t bin;
-    hak_class_counters_t owner;
 } hak_class_stats_t;
-
-typedef struct hak_tcache_counters {
-    HAK_TCACHE_COUNTERS(HAK_COUNTER_FIELD)
-} hak_tcache_counters_t;
 
 #define HAK_STAT_BYTES_FIELD(name, text) uint64_t name##_bytes;
 #define HAK_STAT_COUNT_FIELD(name, key, metric, text) uint64_t name;
 
-typedef struct hak_snapshot {
-    HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)
-    HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)
-    HAK_STAT_LIMITS(HAK_STAT_FIELD) /* the observer's, as the next two and those of classes */
-    hak_tcache_counters_t events;   /* sums of all classes and threads */
-    hak_process_counters_t process;
+#define HAK_STAT_FIELDS                                                                            \
+    HAK_STAT_BYTES(HAK_STAT_BYTES_FIELD)                                                           \
+    HAK_STAT_COUNTS(HAK_STAT_COUNT_FIELD)                                                          \
     hak_class_stats_t sc[HAK_SC_COUNT];
+
+/* The observer's snapshot has more (observe/snapshot.h). */
+typedef struct hak_snapshot {
+    HAK_STAT_FIELDS
 } hak_snapshot_t;
 
 void hak_stat_collect(hak_snapshot_t *snapshot);

@@ -36,28 +36,29 @@ UNIT_AROUND(report_begin) {
 static inline void report_collect_owner(hak_owner_t *owner, void *snapshot) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_class_counters_t *from = &owner->counters[sc];
-        hak_class_counters_t *to = &((hak_snapshot_t *)snapshot)->sc[sc].owner;
+        hak_class_counters_t *to = &((obs_snapshot_t *)snapshot)->owner[sc];
         HAK_CLASS_COUNTERS(REPORT_ADD)
     }
 }
 
 static inline bool report_collect_tcache(hak_tcache_t *tcache, void *snapshot) {
     const hak_thread_counters_t *from = &tcache->counters;
-    hak_tcache_counters_t *to = &((hak_snapshot_t *)snapshot)->events;
+    obs_tcache_counters_t *to = &((obs_snapshot_t *)snapshot)->events;
     HAK_THREAD_COUNTERS(REPORT_ADD)
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         const hak_bin_counters_t *from = &hak_bin_side(tcache, sc)->counters;
-        hak_bin_counters_t *to = &((hak_snapshot_t *)snapshot)->sc[sc].bin;
+        hak_bin_counters_t *to = &((obs_snapshot_t *)snapshot)->bin[sc];
         HAK_BIN_COUNTERS(REPORT_ADD)
     }
     return true;
 }
 
 /* The snapshot with what the observer alone fills, read from inside. */
-static inline void report_collect(hak_snapshot_t *snapshot) {
+static inline void report_collect(obs_snapshot_t *snapshot) {
     const hak_process_counters_t *from = &hak_counters;
     hak_process_counters_t *to = &snapshot->process;
-    hak_stat_collect(snapshot);
+    memset(snapshot, 0, sizeof *snapshot);
+    hak_stat_collect(&snapshot->heap);
     HAK_PROCESS_COUNTERS(REPORT_ADD)
     hak_tcache_visit(report_collect_tcache, snapshot);
     hak_owner_visit(report_collect_owner, snapshot);
@@ -65,8 +66,8 @@ static inline void report_collect(hak_snapshot_t *snapshot) {
         report_collect_owner(hak_owner_apart, snapshot);
     }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-#define REPORT_SUM_BIN(name, text) snapshot->events.name += snapshot->sc[sc].bin.name;
-#define REPORT_SUM_CLASS(name, text) snapshot->events.name += snapshot->sc[sc].owner.name;
+#define REPORT_SUM_BIN(name, text) snapshot->events.name += snapshot->bin[sc].name;
+#define REPORT_SUM_CLASS(name, text) snapshot->events.name += snapshot->owner[sc].name;
         HAK_BIN_COUNTERS(REPORT_SUM_BIN)
         HAK_CLASS_COUNTERS(REPORT_SUM_CLASS)
     }

@@ -6,7 +6,7 @@
 
 enum { SIZE_64 = 64 - HAK_CANARY_BYTES };
 
-static hak_snapshot_t before, after;
+static obs_snapshot_t before, after;
 
 /* Nothing is mapped, so that the first span needs a superslab. */
 UNIT_AROUND(events_begin) {
@@ -23,20 +23,20 @@ UNIT_AROUND(events_begin) {
 
 EVENTS_TEST(refills_are_counted_in_their_class) {
     void *block = hak_malloc(SIZE_64 - 7);
-    assert_int_equal(EVENTS(sc[SC_64].bin, refill), 1);
-    assert_int_equal(EVENTS(sc[SC_64].bin, asked_bytes), SIZE_64 - 7);
-    assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 1);
-    assert_int_equal(EVENTS(sc[SC_64].owner, refill_fault), 1);
-    assert_int_equal(EVENTS(sc[SC_64].owner, slab_create), 1);
-    assert_int_equal(EVENTS(sc[SC_1024].bin, refill), 0);
+    assert_int_equal(EVENTS(bin[SC_64], refill), 1);
+    assert_int_equal(EVENTS(bin[SC_64], asked_bytes), SIZE_64 - 7);
+    assert_int_equal(EVENTS(owner[SC_64], refill_carve), 1);
+    assert_int_equal(EVENTS(owner[SC_64], refill_fault), 1);
+    assert_int_equal(EVENTS(owner[SC_64], slab_create), 1);
+    assert_int_equal(EVENTS(bin[SC_1024], refill), 0);
     assert_int_equal(EVENTS(events, refill), 1);
     assert_int_equal(EVENTS(events, refill_carve), 1);
     hak_free(block);
     hak_collect_thread();
-    assert_int_equal(EVENTS(sc[SC_64].owner, slab_retire), 1);
+    assert_int_equal(EVENTS(owner[SC_64], slab_retire), 1);
     block = hak_malloc(SIZE_64); /* the unit is warm now */
-    assert_int_equal(EVENTS(sc[SC_64].owner, refill_carve), 2);
-    assert_int_equal(EVENTS(sc[SC_64].owner, refill_fault), 1);
+    assert_int_equal(EVENTS(owner[SC_64], refill_carve), 2);
+    assert_int_equal(EVENTS(owner[SC_64], refill_fault), 1);
     hak_free(block);
 }
 
@@ -45,9 +45,9 @@ EVENTS_TEST(full_bins_are_counted_in_their_class) {
     static void *block[COUNT];
     UNIT_TAKE_ALL(block, COUNT, hak_malloc(1024 - HAK_CANARY_BYTES));
     UNIT_FREE_ALL(block, COUNT);
-    assert_true(EVENTS(sc[SC_1024].bin, overflow) > 0);
-    assert_int_equal(EVENTS(sc[SC_64].bin, overflow), 0);
-    assert_int_equal(EVENTS(events, overflow), EVENTS(sc[SC_1024].bin, overflow));
+    assert_true(EVENTS(bin[SC_1024], overflow) > 0);
+    assert_int_equal(EVENTS(bin[SC_64], overflow), 0);
+    assert_int_equal(EVENTS(events, overflow), EVENTS(bin[SC_1024], overflow));
     hak_collect_thread();
 }
 
@@ -61,7 +61,7 @@ EVENTS_TEST(messages_are_counted_where_they_leave_and_arrive) {
     unit_pthread_create_and_join(make_block, &block);
     hak_free(block);
     hak_collect_thread(); /* sends it, and receives for all */
-    assert_int_equal(EVENTS(sc[SC_64].bin, remote_out), EVENTS(sc[SC_64].owner, remote_in));
+    assert_int_equal(EVENTS(bin[SC_64], remote_out), EVENTS(owner[SC_64], remote_in));
     assert_int_equal(EVENTS(events, remote_out), EVENTS(events, remote_in));
 }
 

@@ -16,7 +16,7 @@ static struct worker {
 } worker[EXACT_THREADS];
 
 static pthread_barrier_t barrier, pair;
-static hak_snapshot_t shot;
+static obs_snapshot_t shot;
 
 static void replace(struct worker *of, unsigned i, uint64_t *seed) {
     hak_free(of->block[i]);
@@ -61,7 +61,7 @@ static void count_held(uint64_t held[HAK_SC_COUNT + 1]) {
     }
 }
 
-static uint64_t superslab_sum(const hak_snapshot_t *s) {
+static uint64_t superslab_sum(const obs_snapshot_t *s) {
     return s->live_bytes + s->cached_bytes + s->remote_bytes + s->quarantine_bytes + s->lost_bytes +
            s->slab_free_bytes + s->uncarved_bytes + s->slab_tail_bytes + s->large_bytes +
            s->unused_dirty_bytes + s->unused_clean_bytes;
@@ -98,7 +98,7 @@ static void expect_exact(void) {
 }
 
 /* What the observer says of each thread. */
-static hak_snapshot_t seen;
+static obs_snapshot_t seen;
 
 static void see_threads(void) {
     static obs_reader_t reader;
@@ -225,23 +225,23 @@ UNIT_TEST(blocks_on_their_way_to_another_owner_are_told_apart) {
     pthread_barrier_init(&pair, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, make_blocks, block), 0);
     pthread_barrier_wait(&pair);
-    hak_stat_collect(&shot);
+    hak_stat_collect(&shot.heap);
     assert_int_equal(s->live, GIVEN);
     uint64_t maker = s->cached;
     UNIT_FREE_ALL(block, GIVEN);
-    hak_stat_collect(&shot);
+    hak_stat_collect(&shot.heap);
     assert_int_equal(s->cached - maker + s->remote + s->quarantine, GIVEN);
     assert_int_equal(HAK_HARDEN, s->quarantine != 0);
     assert_int_equal(s->live, 0);
     hak_tcache_flush(hak_tcache_self(hak_pagemap_base()));
-    hak_stat_collect(&shot);
+    hak_stat_collect(&shot.heap);
     assert_int_equal(s->remote, GIVEN);
     assert_int_equal(s->live + s->cached - maker + s->quarantine, 0);
     assert_int_equal(shot.remote_bytes, GIVEN * 64);
     pthread_barrier_wait(&pair);
     pthread_join(thread, NULL);
     hak_owner_collect();
-    hak_stat_collect(&shot);
+    hak_stat_collect(&shot.heap);
     assert_int_equal(s->live + s->remote, 0);
     hak_os_fault_clear();
 }
@@ -267,7 +267,7 @@ UNIT_TEST(thread_with_two_caches_has_one_line) {
         }
     }
     assert_int_equal(lines, 1);
-    hak_stat_collect(&shot);
+    hak_stat_collect(&shot.heap);
     expect_threads(1);
 }
 

@@ -13,7 +13,7 @@ static obs_rss_t rss;
 static bool lacks_rss, lacks_resident; /* as of a kernel that tells less */
 
 static uint64_t look(obs_cause_t cause) {
-    static hak_snapshot_t snapshot;
+    static obs_snapshot_t snapshot;
     static obs_reader_t reader;
     static obs_image_t image;
     report_open(&reader, &image);

@@ -75,7 +75,7 @@ UNIT_TEST(totals_are_those_of_the_snapshot) {
 }
 
 UNIT_TEST(observer_says_every_figure_of_the_snapshot) {
-    hak_snapshot_t s;
+    obs_snapshot_t s;
     some_load();
     report_collect(&s);
     const char *text = report_take(OBS_STATS);
@@ -84,7 +84,7 @@ UNIT_TEST(observer_says_every_figure_of_the_snapshot) {
 #define EXPECT_PROCESS(name, text_) EXPECT_TOTAL(#name, s.process.name)
     HAK_STAT_BYTES(EXPECT_BYTES)
     HAK_STAT_COUNTS(EXPECT_COUNT)
-    HAK_TCACHE_COUNTERS(EXPECT_EVENT)
+    OBS_TCACHE_COUNTERS(EXPECT_EVENT)
     HAK_PROCESS_COUNTERS(EXPECT_PROCESS)
     EXPECT_TOTAL("cache_bytes", s.cache_bytes)
     EXPECT_TOTAL("cache_budget_bytes", s.cache_budget_bytes)
