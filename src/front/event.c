@@ -27,7 +27,7 @@ static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
 
 /* Not while a hook of the C library's functions allocates, with an owner held (os/memory_linux.c).
  */
-void hak_event_look(hak_tcache_t *tcache, bool is_refilling) {
+void hak_event_poll(hak_tcache_t *tcache, bool is_refilling) {
     if (HAK_UNLIKELY(!hak_lock_holds_none())) {
         return;
     }

@@ -15,7 +15,7 @@
 
 enum {
     HAK_EVENT_TICKS = 256,     /* ticks between two runs, a power of two */
-    HAK_EVENT_LOOK_TICKS = 16, /* between two looks at the clock, a power of two */
+    HAK_EVENT_POLL_TICKS = 16, /* between two polls of the clock, a power of two */
     /* time between two runs, if anything ticks then (docs/experiments/0023-decay.md) */
     HAK_EVENT_STEP_NS = 100000000,
 };
@@ -41,9 +41,9 @@ extern hak_event_table_t hak_event_table; /* [init] */
 /* Registers an event, before any thread ticks. EVENT-1 */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
 /* `is_refilling`: in the middle of an allocation. */
-HAK_COLD void hak_event_look(hak_tcache_t *tcache, bool is_refilling);
+HAK_COLD void hak_event_poll(hak_tcache_t *tcache, bool is_refilling);
 
-/* [atomic] When it changes, each thread flushes its bins at its next look. */
+/* [atomic] When it changes, each thread flushes its bins at its next poll. */
 extern uint8_t hak_event_flush_round;
 
 /* Runs the events of the process if a step of time is over. Called outside of any operation. */
@@ -53,8 +53,8 @@ void hak_event_pass_time(void);
 void hak_event_after_fork(void);
 
 HAK_INLINE void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
-    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_LOOK_TICKS - 1)) == 0)) {
-        hak_event_look(tcache, is_refilling);
+    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_POLL_TICKS - 1)) == 0)) {
+        hak_event_poll(tcache, is_refilling);
     }
 }
 

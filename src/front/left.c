@@ -194,7 +194,7 @@ void hak_tcache_trim(void) {
 /* Neither links nor counts are sure. */
 void hak_tcache_forget(hak_tcache_t *tcache) {
     hak_tcache_view_t view;
-    hak_tcache_look(tcache, &view);
+    hak_tcache_read(tcache, &view);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         uint32_t lost = view.cached[sc] + view.quarantine[sc];
         hak_single_writer_store(&hak_tcache_lost[sc], hak_tcache_lost[sc] + lost);

@@ -384,7 +384,7 @@ void hak_tcache_fallback_unlock(void) {
 }
 
 /* The thread's hit paths write the bins meanwhile. */
-HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view) {
+HAK_UNORDERED void hak_tcache_read(hak_tcache_t *tcache, hak_tcache_view_t *view) {
     const volatile hak_tcache_t *now = tcache;
     view->first_entry = now->first_entry;
     view->drawn = now->drawn;
@@ -402,7 +402,7 @@ HAK_UNORDERED void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view
 static uint64_t tally_cached(hak_tcache_t *tcache) {
     hak_tcache_view_t view;
     uint64_t bytes = 0;
-    hak_tcache_look(tcache, &view);
+    hak_tcache_read(tcache, &view);
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
         bytes += ((uint64_t)view.cached[sc] + view.quarantine[sc]) * hak_sc_info[sc].bytes;
     }

@@ -206,7 +206,7 @@ typedef struct hak_tcache_view {
     hak_tcache_t *second; /* TCACHE-10, while a thread has it */
     uint32_t cached[HAK_SC_COUNT], quarantine[HAK_SC_COUNT];
 } hak_tcache_view_t;
-void hak_tcache_look(hak_tcache_t *tcache, hak_tcache_view_t *view);
+void hak_tcache_read(hak_tcache_t *tcache, hak_tcache_view_t *view);
 /* No thread has it: it is empty, or a fork left it in the middle of a change. [lock REGISTRY] */
 HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_fallback;

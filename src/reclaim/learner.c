@@ -43,22 +43,22 @@ static int64_t price_add(hak_price_t *price, uint64_t steps, uint64_t taken, uin
 
 /* Beyond the bound by size no keep time longer than the standard saves anything, beyond the hard
  * one none at all. Returns the price of the step. */
-static int64_t ghost_step(learner_t *learner, hak_strategy_t i, const hak_learner_look_t *look,
-                          uint64_t steps) {
+static int64_t ghost_step(learner_t *learner, hak_strategy_t i,
+                          const hak_learner_reading_t *reading, uint64_t steps) {
     ghost_t *ghost = &learner->ghost[i];
-    uint64_t held = hak_excess(ghost->unused_bytes, look->stay_bytes);
+    uint64_t held = hak_excess(ghost->unused_bytes, reading->stay_bytes);
     uint64_t line = learner->in_use_bytes + ghost->unused_bytes;
     uint64_t taken = hak_excess(learner->most_bytes, line);
-    uint64_t unused = hak_excess(line + taken, look->in_use_bytes);
+    uint64_t unused = hak_excess(line + taken, reading->in_use_bytes);
     ghost->most_bytes = hak_most(ghost->most_bytes, learner->most_bytes);
-    if (look->now_ns >= ghost->end_ns) {
-        uint64_t needed = hak_excess(ghost->most_bytes, look->in_use_bytes);
-        unused = hak_most(needed, hak_least(unused, look->stay_bytes));
-        ghost->most_bytes = look->in_use_bytes;
-        ghost->end_ns = look->now_ns + HAK_STRATEGY_MS[i] * 1000000ull - HAK_EVENT_STEP_NS / 2;
+    if (reading->now_ns >= ghost->end_ns) {
+        uint64_t needed = hak_excess(ghost->most_bytes, reading->in_use_bytes);
+        unused = hak_most(needed, hak_least(unused, reading->stay_bytes));
+        ghost->most_bytes = reading->in_use_bytes;
+        ghost->end_ns = reading->now_ns + HAK_STRATEGY_MS[i] * 1000000ull - HAK_EVENT_STEP_NS / 2;
     }
-    size_t bound = i > HAK_STRATEGY_STANDARD ? look->bound_bytes : look->hard_bytes;
-    ghost->unused_bytes = unused > bound ? hak_least(unused, look->cut_bytes) : unused;
+    size_t bound = i > HAK_STRATEGY_STANDARD ? reading->bound_bytes : reading->hard_bytes;
+    ghost->unused_bytes = unused > bound ? hak_least(unused, reading->cut_bytes) : unused;
     return price_add(&learner->view.price[i], steps, taken, held);
 }
 
@@ -74,15 +74,15 @@ static hak_strategy_t cheapest(const hak_learner_view_t *view) {
 
 /* A wrong forecast brings the standard back: what was paid beyond forecasts counts, whatever was
  * chosen meanwhile. Else what is clearly cheaper decides. */
-static void learner_step(learner_t *learner, const hak_learner_look_t *look, bool acts) {
+static void learner_step(learner_t *learner, const hak_learner_reading_t *reading, bool acts) {
     hak_learner_view_t *view = &learner->view;
     bool decides = acts && view->strategy != HAK_STRATEGY_STANDARD;
-    uint64_t passed = look->now_ns - learner->step_ns;
+    uint64_t passed = reading->now_ns - learner->step_ns;
     uint64_t steps = hak_least(passed / HAK_EVENT_STEP_NS, GAP_STEPS_MOST);
-    uint64_t taken = hak_excess(look->taken_bytes, learner->taken_bytes);
-    int64_t debt = price_add(&view->real, steps, taken, look->idle_bytes);
+    uint64_t taken = hak_excess(reading->taken_bytes, learner->taken_bytes);
+    int64_t debt = price_add(&view->real, steps, taken, reading->idle_bytes);
     for (hak_strategy_t i = 0; i < HAK_STRATEGIES; i++) {
-        debt -= (i == view->strategy) * ghost_step(learner, i, look, steps);
+        debt -= (i == view->strategy) * ghost_step(learner, i, reading, steps);
     }
     debt = decides ? debt : 0; /* the standard rules are not quite what their ghost does */
     learner->debt_kib += debt - learner->debt_kib * (int64_t)steps / HAK_LEARNER_FADE;
@@ -92,12 +92,12 @@ static void learner_step(learner_t *learner, const hak_learner_look_t *look, boo
     uint64_t least = price_sum(&view->price[best]);
     bool is_wrong = decides && learner->debt_kib > (int64_t)(present + WRONG_KIB);
     bool is_clear = least + least / CLEAR_PART + CLEAR_KIB < present;
-    if (is_wrong || (is_clear && look->now_ns >= learner->since_ns + learner->wait_ns)) {
+    if (is_wrong || (is_clear && reading->now_ns >= learner->since_ns + learner->wait_ns)) {
         view->strategy = is_wrong ? HAK_STRATEGY_STANDARD : best;
         view->is_locked = is_wrong;
         learner->wait_ns = is_wrong ? LOCK_NS : 0;
         learner->debt_kib = is_wrong ? 0 : learner->debt_kib;
-        learner->since_ns = look->now_ns;
+        learner->since_ns = reading->now_ns;
         hak_count(learner_change);
         hak_count_by(learner_interlock, is_wrong);
     }
@@ -105,25 +105,25 @@ static void learner_step(learner_t *learner, const hak_learner_look_t *look, boo
 
 /* Another thread may have read a later time before it took the lock. A clock that jumped back far
  * begins anew. */
-HAK_COLD size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look) {
+HAK_COLD size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_reading_t *reading) {
     learner_t *learner = &hak_learners[pool];
     hak_learn_t mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
     bool acts = mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight);
     hak_lock_acquire(HAK_LOCK_LEARNER);
-    bool is_new = learner->step_ns == 0 || hak_excess(learner->step_ns, look->now_ns) > JUMP_NS;
-    uint64_t passed = is_new ? 0 : hak_excess(look->now_ns, learner->step_ns);
+    bool is_new = learner->step_ns == 0 || hak_excess(learner->step_ns, reading->now_ns) > JUMP_NS;
+    uint64_t passed = is_new ? 0 : hak_excess(reading->now_ns, learner->step_ns);
     bool is_step = is_new || passed >= HAK_EVENT_STEP_NS;
-    learner->most_bytes = hak_most(learner->most_bytes, look->most_bytes);
+    learner->most_bytes = hak_most(learner->most_bytes, reading->most_bytes);
     if (is_new) { /* what is there was taken before */
-        *learner = (learner_t){.since_ns = look->now_ns, .wait_ns = WARM_NS};
+        *learner = (learner_t){.since_ns = reading->now_ns, .wait_ns = WARM_NS};
         learner->view.strategy = HAK_STRATEGY_STANDARD;
     } else if (is_step) {
-        learner_step(learner, look, acts);
+        learner_step(learner, reading, acts);
     }
     if (is_step) {
-        learner->step_ns = look->now_ns - passed % HAK_EVENT_STEP_NS;
-        learner->in_use_bytes = learner->most_bytes = look->in_use_bytes;
-        learner->taken_bytes = look->taken_bytes;
+        learner->step_ns = reading->now_ns - passed % HAK_EVENT_STEP_NS;
+        learner->in_use_bytes = learner->most_bytes = reading->in_use_bytes;
+        learner->taken_bytes = reading->taken_bytes;
     }
     learner->step_ns = mode == HAK_LEARN_OFF ? 0 : learner->step_ns;
     hak_strategy_t strategy = learner->view.strategy;

@@ -38,20 +38,20 @@ typedef enum hak_learner_pool {
 } hak_learner_pool_t;
 
 /* What an event sees of a pool. */
-typedef struct hak_learner_look {
+typedef struct hak_learner_reading {
     uint64_t now_ns;
-    size_t in_use_bytes, most_bytes; /* most in use since the last look */
+    size_t in_use_bytes, most_bytes; /* most in use since the last reading */
     size_t idle_bytes;               /* unused and resident, without what stays for good */
     size_t stay_bytes;               /* unused, that stay for good */
     size_t bound_bytes, hard_bytes;  /* by size: unused for longer than the standard, at any time */
     size_t cut_bytes;                /* what is left where more is unused */
     uint64_t taken_bytes;            /* counter: taken from the kernel */
-} hak_learner_look_t;
+} hak_learner_reading_t;
 
 /* Learns, at most once in a step of time. Returns the unused bytes worth keeping; HAK_LEARNER_ALL
  * until the next step; SIZE_MAX: the standard rules decide. */
 static const size_t HAK_LEARNER_ALL = SIZE_MAX - 1;
-size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_look_t *look);
+size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_reading_t *reading);
 
 /* Forgets all: in the child of a fork, where other threads' loads are gone. */
 void hak_learner_reset(void);

@@ -3,7 +3,7 @@
  * Memory limits of control groups: memory in use and unused memory together stay below a bound, so
  * unused memory goes before fresh memory is taken. One thread at a time reads the files.
  * The first read is at process start, with one thread and before a program enters a sandbox;
- * without a limit it is the last. Else a process with LOOK_LEAST bytes reads by time, at events:
+ * without a limit it is the last. Else a process with READ_LEAST bytes reads by time, at events:
  * each second, five times a second while little is left, and up to 20 times a second while it
  * exceeds the last bound; and by bytes, when so much memory is about to be taken that the last read
  * says little (docs/experiments/0111-bytes-before-a-limit.md). Growth outruns any clock.
@@ -19,8 +19,8 @@
 #include "os/optional.h"
 
 enum {
-    LOOK_LEAST = 16 << 20,     /* of memory, in use or not; with less, one read suffices */
-    LOOK_OVER_LEAST = 2 << 20, /* unused; with less, an excess does not matter */
+    READ_LEAST = 16 << 20,     /* of memory, in use or not; with less, one read suffices */
+    READ_OVER_LEAST = 2 << 20, /* unused; with less, an excess does not matter */
     /* The reserve, a part of the limit, stays free for growth between two reads and for other
      * processes; the hard part of the reserve stays free at any cost. */
     RESERVE_PART = 16,
@@ -46,9 +46,9 @@ enum {
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
-static const uint64_t LOOK_NS = 10ull * HAK_EVENT_STEP_NS;
-static const uint64_t LOOK_TIGHT_NS = 2ull * HAK_EVENT_STEP_NS;
-static const uint64_t LOOK_OVER_NS = HAK_EVENT_STEP_NS / 2;
+static const uint64_t READ_NS = 10ull * HAK_EVENT_STEP_NS;
+static const uint64_t READ_TIGHT_NS = 2ull * HAK_EVENT_STEP_NS;
+static const uint64_t READ_OVER_NS = HAK_EVENT_STEP_NS / 2;
 
 HAK_LOCKED_STATE hak_limit_t hak_limit;
 
@@ -97,7 +97,7 @@ static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has)
     limit_set_allowance(limit, used);
 }
 
-/* Returns the pause before the next look. */
+/* Returns the pause before the next read. */
 static uint64_t limit_read(const hak_footprint_t *has) {
     hak_os_memory_t memory;
     hak_count(pressure_look);
@@ -105,24 +105,24 @@ static uint64_t limit_read(const hak_footprint_t *has) {
     if (hak_os_memory_limit(&memory)) {
         hak_store_relaxed(&hak_limit.misses, 0);
         limit_set(&memory, has);
-        return hak_load_relaxed(&hak_knobs.is_tight) ? LOOK_TIGHT_NS : LOOK_NS;
+        return hak_load_relaxed(&hak_knobs.is_tight) ? READ_TIGHT_NS : READ_NS;
     }
     bool had_limit =
         hak_load_relaxed(&hak_knobs.limit_bytes) != 0 || hak_load_relaxed(&hak_limit.misses) != 0;
     if (had_limit && hak_add_relaxed(&hak_limit.misses, 1) + 1 < MISSES_MOST) {
-        return LOOK_NS; /* unreadable just now, perhaps because memory is out */
+        return READ_NS; /* unreadable just now, perhaps because memory is out */
     }
     hak_store_relaxed(&hak_knobs.limit_soft_bytes, SIZE_MAX);
     hak_store_relaxed(&hak_knobs.is_tight, false);
     hak_store_relaxed(&hak_knobs.limit_bytes, 0);
     /* Another thread, with other descriptors, may be able to read. */
-    return had_limit ? LOOK_NS : UINT64_MAX;
+    return had_limit ? READ_NS : UINT64_MAX;
 }
 
 /* Whether so much memory was taken since the last read that this thread shall read. */
 static bool limit_is_due(const hak_footprint_t *has, size_t held) {
     size_t due = hak_load_relaxed(&hak_limit.due_bytes);
-    return held >= due && has->all_bytes >= LOOK_LEAST &&
+    return held >= due && has->all_bytes >= READ_LEAST &&
            hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX &&
            hak_cas_relaxed(&hak_limit.due_bytes, &due, SIZE_MAX);
 }
@@ -186,25 +186,25 @@ static size_t limit_step(const hak_footprint_t *has, size_t held) {
 }
 
 /* Why the files were read just now. */
-typedef enum limit_look { LOOK_NONE, LOOK_BY_TIME, LOOK_BY_BYTES } limit_look_t;
+typedef enum limit_reason { READ_NONE, READ_BY_TIME, READ_BY_BYTES } limit_reason_t;
 
 /* `bytes` are about to be taken. As long as no more is taken, cheap pools suffice up to the hard
  * bound. */
-static void limit_apply(const hak_footprint_t *has, size_t bytes, limit_look_t look) {
+static void limit_apply(const hak_footprint_t *has, size_t bytes, limit_reason_t reason) {
     size_t held = has->all_bytes + bytes, given = 0;
     size_t soft = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
     size_t hard = hak_load_relaxed(&hak_knobs.limit_hard_bytes);
-    bool is_pressed = look != LOOK_NONE && held > (look == LOOK_BY_TIME ? hard : soft) &&
+    bool is_pressed = reason != READ_NONE && held > (reason == READ_BY_TIME ? hard : soft) &&
                       held >= hak_load_relaxed(&hak_limit.press_bytes);
     if (is_pressed) {
-        size_t ahead = look == LOOK_BY_BYTES ? hak_load_relaxed(&hak_limit.grain_bytes) : 0;
+        size_t ahead = reason == READ_BY_BYTES ? hak_load_relaxed(&hak_limit.grain_bytes) : 0;
         given = limit_press(held, ahead);
     } else if (held > soft) {
         given = limit_step(has, held);
-    } else if (look != LOOK_NONE) {
+    } else if (reason != READ_NONE) {
         hak_store_relaxed(&hak_limit.press_bytes, 0);
     }
-    limit_mark(has, hak_excess(held, given), look == LOOK_BY_BYTES);
+    limit_mark(has, hak_excess(held, given), reason == READ_BY_BYTES);
 }
 
 void hak_limit_give_back(size_t bytes) {
@@ -213,14 +213,14 @@ void hak_limit_give_back(size_t bytes) {
         return;
     }
     hak_large_footprint(&has);
-    limit_look_t look = limit_is_due(&has, has.all_bytes + bytes) ? LOOK_BY_BYTES : LOOK_NONE;
-    if (look != LOOK_NONE) {
+    limit_reason_t reason = limit_is_due(&has, has.all_bytes + bytes) ? READ_BY_BYTES : READ_NONE;
+    if (reason != READ_NONE) {
         (void)limit_read(&has);
     }
-    limit_apply(&has, bytes, look);
+    limit_apply(&has, bytes, reason);
 }
 
-/* The first look, without the clock, whose first use costs two page faults. */
+/* The first read, without the clock, whose first use costs two page faults. */
 HAK_COLD void hak_limit_start(void) {
     static const hak_footprint_t nothing;
     if (hak_load_relaxed(&hak_knobs.cgroup)) {
@@ -231,24 +231,24 @@ HAK_COLD void hak_limit_start(void) {
 
 HAK_COLD void hak_limit_tick(void) {
     size_t most = hak_load_relaxed(&hak_knobs.limit_soft_bytes);
-    uint64_t looked = hak_load_relaxed(&hak_limit.looked_ns);
+    uint64_t last = hak_load_relaxed(&hak_limit.read_ns);
     uint64_t pause = hak_load_relaxed(&hak_limit.pause_ns), now = hak_os_now_ns();
-    if (!hak_load_relaxed(&hak_knobs.cgroup) || (most == SIZE_MAX && now - looked < pause)) {
+    if (!hak_load_relaxed(&hak_knobs.cgroup) || (most == SIZE_MAX && now - last < pause)) {
         return;
     }
     hak_footprint_t has;
     hak_large_footprint(&has);
     bool exceeds_limit =
-        has.all_bytes > most && has.unused_bytes + has.cached_bytes > LOOK_OVER_LEAST;
-    pause = exceeds_limit ? LOOK_OVER_NS : pause;
-    limit_look_t look = limit_is_due(&has, has.all_bytes) ? LOOK_BY_BYTES : LOOK_NONE;
-    if (now - looked >= pause && hak_cas_relaxed(&hak_limit.looked_ns, &looked, now)) {
-        bool is_little = most != SIZE_MAX && has.all_bytes < LOOK_LEAST;
-        hak_store_relaxed(&hak_limit.pause_ns, LOOK_TIGHT_NS);
-        look = is_little || look != LOOK_NONE ? look : LOOK_BY_TIME;
+        has.all_bytes > most && has.unused_bytes + has.cached_bytes > READ_OVER_LEAST;
+    pause = exceeds_limit ? READ_OVER_NS : pause;
+    limit_reason_t reason = limit_is_due(&has, has.all_bytes) ? READ_BY_BYTES : READ_NONE;
+    if (now - last >= pause && hak_cas_relaxed(&hak_limit.read_ns, &last, now)) {
+        bool is_little = most != SIZE_MAX && has.all_bytes < READ_LEAST;
+        hak_store_relaxed(&hak_limit.pause_ns, READ_TIGHT_NS);
+        reason = is_little || reason != READ_NONE ? reason : READ_BY_TIME;
     }
-    if (look != LOOK_NONE) {
+    if (reason != READ_NONE) {
         hak_store_relaxed(&hak_limit.pause_ns, limit_read(&has));
     }
-    limit_apply(&has, 0, look);
+    limit_apply(&has, 0, reason);
 }

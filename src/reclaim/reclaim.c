@@ -16,7 +16,7 @@
 
 enum {
     EVENT_OWNERS = 4,
-    LOOK_PAUSE_NS = 5000000, /* between two looks at the pools of a process with threads */
+    POLL_PAUSE_NS = 5000000, /* between two polls of the pools of a process with threads */
     /* Of a heap before a peak: below, it is mostly units of which little is touched. */
     FLUSH_LEAST_BYTES = 4 << 20,
     /* Wanted before a peak, in a heap of 48 MiB: if it is less, a flush is enough, and idle pages
@@ -24,7 +24,7 @@ enum {
     FLUSH_ENOUGH_BYTES = 4 << 20,
 };
 
-static uint64_t reclaim_look_ns; /* [atomic] no look before it */
+static uint64_t reclaim_poll_ns; /* [atomic] no poll before it */
 
 /* Blocks return to their slabs, and empty slabs to the unused units. */
 static size_t bins_empty(hak_tcache_t *tcache) {
@@ -72,12 +72,12 @@ size_t hak_reclaim_order(hak_reclaim_order_t *order) {
     return sum;
 }
 
-/* The looks take locks that all CPUs share: with many threads not every event has one
+/* The polls take locks that all CPUs share: with many threads not every event has one
  * (docs/experiments/0096-looks-at-pools.md). */
 void hak_reclaim_tend(hak_tcache_t *tcache) {
     (void)tcache;
     hak_owner_tend(EVENT_OWNERS);
-    if (!hak_is_due(&reclaim_look_ns, hak_os_now_ns(), LOOK_PAUSE_NS) && !hak_libc_is_single()) {
+    if (!hak_is_due(&reclaim_poll_ns, hak_os_now_ns(), POLL_PAUSE_NS) && !hak_libc_is_single()) {
         return;
     }
     hak_target_spans();

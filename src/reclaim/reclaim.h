@@ -77,7 +77,7 @@ void hak_limit_give_back(size_t bytes);
 
 /* Written by one thread at a time, as long as a read takes less than the pause after it. */
 typedef struct hak_limit {
-    uint64_t looked_ns; /* [atomic] */
+    uint64_t read_ns;   /* [atomic] */
     uint64_t pause_ns;  /* [atomic] until the next read */
     uint64_t backoff;   /* [atomic] */
     uint64_t misses;    /* [atomic] reads in a row without a limit, after one with */

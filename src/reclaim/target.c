@@ -168,7 +168,7 @@ static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
     size_t idle = hak_target_idle_bytes(pool->in_use_bytes);
     size_t bound = hak_least(hak_retain_bytes(pool->in_use_bytes), SIZE_MAX / 2);
     uint64_t wanted_again = hak_load_relaxed(&hak_counters.purge_regret_units);
-    hak_learner_look_t look = {
+    hak_learner_reading_t reading = {
         .now_ns = now,
         .in_use_bytes = pool->in_use_bytes,
         .most_bytes = pool->in_use_bytes + hak_excess(pool->resident_bytes, pool->dip_bytes),
@@ -179,7 +179,7 @@ static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
         .cut_bytes = bound / 4 * 3,
         .taken_bytes = wanted_again * HAK_UNIT_BYTES,
     };
-    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
 }
 
 void hak_target_spans(void) {
@@ -249,7 +249,7 @@ void hak_target_huge_bound(hak_huge_pool_t *pool) {
 
 static size_t huge_learn(const hak_huge_pool_t *pool) {
     size_t idle = idle_bytes(pool->in_use_bytes), most = huge_most(pool->in_use_bytes);
-    hak_learner_look_t look = {
+    hak_learner_reading_t reading = {
         .now_ns = hak_os_now_ns(),
         .in_use_bytes = pool->in_use_bytes,
         .most_bytes = pool->most_bytes,
@@ -260,7 +260,7 @@ static size_t huge_learn(const hak_huge_pool_t *pool) {
         .cut_bytes = most,
         .taken_bytes = hak_load_relaxed(&hak_counters.huge_map_bytes),
     };
-    return hak_learner_tend(HAK_LEARNER_HUGE, &look);
+    return hak_learner_tend(HAK_LEARNER_HUGE, &reading);
 }
 
 /* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */

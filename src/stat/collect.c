@@ -31,7 +31,7 @@ static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view,
 static bool collect_tcache(hak_tcache_t *tcache, void *context) {
     hak_snapshot_t *snapshot = context;
     hak_tcache_view_t view;
-    hak_tcache_look(tcache, &view);
+    hak_tcache_read(tcache, &view);
     snapshot->tcache_count += view.first_entry != 0;
     /* threads are counted by their first one */
     snapshot->thread_count +=

@@ -127,7 +127,7 @@
     X(guard_extra_bytes, HAK_ALLOWANCE_BYTES)                                                      \
     /* work of one call */                                                                         \
     X(event_ticks, HAK_EVENT_TICKS)                                                                \
-    X(event_look_ticks, HAK_EVENT_LOOK_TICKS)                                                      \
+    X(event_look_ticks, HAK_EVENT_POLL_TICKS)                                                      \
     X(event_step_ns, HAK_EVENT_STEP_NS)                                                            \
     X(call_most_blocks, SHRINK_CLASSES *SHRINK_BLOCKS + OVERFLOW_SMALL_BLOCKS)                     \
     X(call_tight_blocks, (uint64_t)HAK_SC_COUNT *SHRINK_BLOCKS + OVERFLOW_SMALL_BLOCKS)            \
@@ -166,8 +166,8 @@
     X(purge_calls, PURGE_CALLS)                                                                    \
     X(purge_calls_of_a_superslab, HAK_SUPERSLAB_UNITS / 2)                                         \
     X(purge_splits, PURGE_SPLITS)                                                                  \
-    X(cgroup_least_bytes, LOOK_LEAST)                                                              \
-    X(cgroup_looks_of_a_second, 1000000000 / LOOK_OVER_NS)                                         \
+    X(cgroup_least_bytes, READ_LEAST)                                                              \
+    X(cgroup_looks_of_a_second, 1000000000 / READ_OVER_NS)                                         \
     X(cgroup_near_part, NEAR_PART)                                                                 \
     X(cgroup_far_part, FAR_PART)                                                                   \
     X(cgroup_grain_part, GRAIN_PART)                                                               \

@@ -45,7 +45,7 @@ UNIT_AROUND(stop_clock) {
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     self()->ticks = 0;
-    hak_event_look(self(), false);
+    hak_event_poll(self(), false);
     own_runs = 0;
     process_runs = 0;
     return 0;
@@ -64,10 +64,10 @@ CLOCK_TEST(bins_are_flushed_once_where_a_round_of_flushes_began) {
     hak_free(unit_malloc(1));
     assert_non_null(bin->head);
     hak_add_relaxed(&hak_event_flush_round, 1);
-    hak_event_look(self(), false);
+    hak_event_poll(self(), false);
     assert_null(bin->head);
     hak_free(unit_malloc(1));
-    hak_event_look(self(), false);
+    hak_event_poll(self(), false);
     assert_non_null(bin->head);
 }
 
@@ -91,15 +91,15 @@ CLOCK_TEST(events_without_time_run_every_256_ticks) {
 CLOCK_TEST(events_run_once_a_step_of_time) {
     for (unsigned step = 1; step <= 5; step++) {
         hak_os_fault_advance_clock(HAK_EVENT_STEP_NS - 1);
-        tick(HAK_EVENT_LOOK_TICKS);
+        tick(HAK_EVENT_POLL_TICKS);
         assert_int_equal(process_runs, step - 1);
         hak_os_fault_advance_clock(1);
-        tick(HAK_EVENT_LOOK_TICKS - 1);
+        tick(HAK_EVENT_POLL_TICKS - 1);
         assert_int_equal(process_runs, step - 1);
         tick(1);
         assert_int_equal(process_runs, step);
         assert_int_equal(own_runs, step);
-        tick(HAK_EVENT_LOOK_TICKS);
+        tick(HAK_EVENT_POLL_TICKS);
         assert_int_equal(process_runs, step);
         assert_int_equal(own_runs, step);
         self()->ticks = 0;
@@ -109,7 +109,7 @@ CLOCK_TEST(events_run_once_a_step_of_time) {
 /* However long it was: once. */
 CLOCK_TEST(events_after_a_long_sleep_run_once) {
     hak_os_fault_advance_clock(3600ull * 1000000000);
-    tick(4 * HAK_EVENT_LOOK_TICKS);
+    tick(4 * HAK_EVENT_POLL_TICKS);
     assert_int_equal(process_runs, 1);
     assert_int_equal(own_runs, 1);
 }
@@ -118,14 +118,14 @@ static void *tick_in_thread(void *context) {
     (void)context;
     hak_free(unit_malloc(1));
     self()->ticks = 0;
-    tick(HAK_EVENT_LOOK_TICKS);
+    tick(HAK_EVENT_POLL_TICKS);
     return NULL;
 }
 
 /* The first that sees the step does the work of the process, each its own. */
 CLOCK_TEST(events_of_the_process_run_in_one_thread) {
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-    tick(HAK_EVENT_LOOK_TICKS);
+    tick(HAK_EVENT_POLL_TICKS);
     assert_int_equal(process_runs, 1);
     assert_int_equal(own_runs, 1);
     unit_pthread_create_and_join(tick_in_thread, NULL);

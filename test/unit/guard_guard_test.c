@@ -174,7 +174,7 @@ UNIT_TEST(lower_rate_reaches_a_thread_that_counts_down) {
         void *block = hak_fast_malloc(65000);
         hak_fast_free(kept);
         kept = block;
-        self()->ticks += HAK_EVENT_LOOK_TICKS - 1 - self()->ticks % HAK_EVENT_LOOK_TICKS;
+        self()->ticks += HAK_EVENT_POLL_TICKS - 1 - self()->ticks % HAK_EVENT_POLL_TICKS;
         hak_event_tick(self(), false);
     }
     hak_fast_free(kept);

@@ -91,17 +91,18 @@ typedef struct program {
 } program_t;
 
 static inline size_t program_tell(program_t *program, size_t in_use, uint64_t taken_more) {
-    hak_learner_look_t look = {.now_ns = hak_os_now_ns(),
-                               .in_use_bytes = in_use,
-                               .most_bytes = program->most,
-                               .idle_bytes = hak_excess(program->pool.held - in_use, program->stay),
-                               .stay_bytes = program->stay,
-                               .bound_bytes = program->bound == 0 ? SIZE_MAX : program->bound,
-                               .hard_bytes = program->bound == 0 ? SIZE_MAX : 2 * program->bound,
-                               .cut_bytes = program->bound / 4 * 3,
-                               .taken_bytes = program->pool.taken + taken_more};
+    hak_learner_reading_t reading = {
+        .now_ns = hak_os_now_ns(),
+        .in_use_bytes = in_use,
+        .most_bytes = program->most,
+        .idle_bytes = hak_excess(program->pool.held - in_use, program->stay),
+        .stay_bytes = program->stay,
+        .bound_bytes = program->bound == 0 ? SIZE_MAX : program->bound,
+        .hard_bytes = program->bound == 0 ? SIZE_MAX : 2 * program->bound,
+        .cut_bytes = program->bound / 4 * 3,
+        .taken_bytes = program->pool.taken + taken_more};
     program->most = in_use;
-    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
 }
 
 /* Twice the bound at once, and the bound after a while, is cut to three quarters of it. */

@@ -5,10 +5,10 @@
 #include "unit/learner.h"
 
 /* One report, a step after the last. */
-static size_t report(hak_learner_look_t look) {
+static size_t report(hak_learner_reading_t reading) {
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-    look.now_ns = hak_os_now_ns();
-    return hak_learner_tend(HAK_LEARNER_UNITS, &look);
+    reading.now_ns = hak_os_now_ns();
+    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
 }
 
 LEARNER_TEST(nothing_is_decided_before_a_second) {
@@ -138,7 +138,7 @@ LEARNER_TEST(odd_sizes_do_no_harm) {
         uint64_t dice = hak_rng_next(&random);
         size_t in_use = sizes[dice % UNIT_COUNT(sizes)];
         size_t bound = sizes[(dice >> 32) % UNIT_COUNT(sizes)];
-        size_t kept = report((hak_learner_look_t){
+        size_t kept = report((hak_learner_reading_t){
             .in_use_bytes = in_use,
             .most_bytes = sizes[(dice >> 8) % UNIT_COUNT(sizes)],
             .idle_bytes = sizes[(dice >> 16) % UNIT_COUNT(sizes)],
@@ -162,11 +162,11 @@ LEARNER_TEST(sums_of_large_sizes_do_not_wrap) {
     for (size_t bytes = (size_t)1 << 30; bytes <= (size_t)1 << 47; bytes *= 2) {
         program_begin(NULL);
         for (unsigned i = 0; i < 1000; i++) {
-            (void)report((hak_learner_look_t){.in_use_bytes = i % 2 == 0 ? 0 : bytes,
-                                              .most_bytes = bytes,
-                                              .bound_bytes = SIZE_MAX,
-                                              .hard_bytes = SIZE_MAX,
-                                              .taken_bytes = (uint64_t)bytes * i});
+            (void)report((hak_learner_reading_t){.in_use_bytes = i % 2 == 0 ? 0 : bytes,
+                                                 .most_bytes = bytes,
+                                                 .bound_bytes = SIZE_MAX,
+                                                 .hard_bytes = SIZE_MAX,
+                                                 .taken_bytes = (uint64_t)bytes * i});
         }
         hak_price_t price = program_view().price[HAK_STRATEGIES - 1];
         assert_true(price.held > last + last / 2);
@@ -178,12 +178,12 @@ LEARNER_TEST(sums_of_large_sizes_do_not_wrap) {
 LEARNER_TEST(clock_may_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
-    hak_learner_look_t look = {.now_ns = 1, .in_use_bytes = MIB, .most_bytes = MIB};
-    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    hak_learner_reading_t reading = {.now_ns = 1, .in_use_bytes = MIB, .most_bytes = MIB};
+    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_keep_ms(), 400);
-    look.now_ns = UINT64_MAX / 2;
-    look.idle_bytes = 64u * MIB;
-    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    reading.now_ns = UINT64_MAX / 2;
+    reading.idle_bytes = 64u * MIB;
+    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_view().real.held, 32u << 10);
 }
 
@@ -192,7 +192,7 @@ LEARNER_TEST(report_a_little_late_is_no_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     uint64_t keep_ms = program_keep_ms();
-    hak_learner_look_t look = {.now_ns = hak_os_now_ns() - HAK_EVENT_STEP_NS / 2};
-    assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &look), SIZE_MAX);
+    hak_learner_reading_t reading = {.now_ns = hak_os_now_ns() - HAK_EVENT_STEP_NS / 2};
+    assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_keep_ms(), keep_ms);
 }
