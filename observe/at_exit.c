@@ -100,7 +100,7 @@ static void keep(void) {
 }
 
 /* A forked child has a file of its own, if its number makes one. */
-static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
+static void keep_maintain(bool is_kept, uint64_t sites, uint64_t samples) {
     if (is_kept) {
         obs_keep_modules(sites);
     } else if (samples >= KEEP_SAMPLES) {
@@ -116,12 +116,12 @@ static void keep_tend(bool is_kept, uint64_t sites, uint64_t samples) {
 /* The hardened library never calls the other function. */
 static void keep_begin(const hak_observer_order_t *order) {
     bool is_profile = chosen->verb == OBS_PROFILE || chosen->verb == OBS_LEAKS;
-    if (!is_profile || pattern[0] == '\0' || order->tend == NULL) {
+    if (!is_profile || pattern[0] == '\0' || order->maintain == NULL) {
         return;
     }
     keep_profile = order->keep_profile;
     keep_owner = (uint32_t)getpid();
-    *order->tend = keep_tend;
+    *order->maintain = keep_maintain;
     if (order->is_hardened) {
         hak_store_relaxed(&keep_tried, keep_owner);
         keep();

@@ -10,7 +10,7 @@
 #include "base/version.h"
 #include "base/words.h"
 
-typedef void hak_observer_tend_t(bool is_kept, uint64_t sites, uint64_t samples);
+typedef void hak_observer_maintain_t(bool is_kept, uint64_t sites, uint64_t samples);
 
 typedef struct hak_observer_order {
     uint32_t door;       /* HAK_DOOR_VERSION */
@@ -22,7 +22,7 @@ typedef struct hak_observer_order {
     size_t (*keep_profile)(char *to, void *head);
     /* NULL: it is not wanted. Set if the profile is kept: to be called now and then, outside of any
      * operation, with whether its head is kept, and how many call sites and samples there were. */
-    hak_observer_tend_t **tend;
+    hak_observer_maintain_t **maintain;
     bool is_hardened; /* nothing calls it */
 } hak_observer_order_t;
 

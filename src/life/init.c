@@ -68,7 +68,7 @@ static void process_start(void) {
     hak_reclaim_hooks.memory_out = hak_reclaim_memory_out;
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
-    hak_event_register(hak_reclaim_tend, HAK_EVENT_PROCESS);
+    hak_event_register(hak_reclaim_maintain, HAK_EVENT_PROCESS);
     hak_event_register(hak_reclaim_step, HAK_EVENT_STEP);
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_event_register(hak_profile_follow, HAK_EVENT_PROCESS);

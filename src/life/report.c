@@ -74,7 +74,8 @@ static HAK_COLD const char *observer_begin(void) {
                                         .file = hak_conf_text("report_file"),
                                         .program = hak_os_program(),
                                         .keep_profile = hak_profile_keep,
-                                        .tend = report_least_bytes == 0 ? &hak_profile_tend : NULL,
+                                        .maintain =
+                                            report_least_bytes == 0 ? &hak_profile_maintain : NULL,
                                         .is_hardened = HAK_HARDEN};
     const char *failure = begin(&order);
     report_end = end;

@@ -14,7 +14,7 @@
 
 HAK_LOCKED_STATE size_t hak_profile_option;   /* [atomic] profile_rate when it was last followed */
 HAK_LOCKED_STATE uint32_t hak_profile_toggle; /* [atomic] the signal came, and nobody has acted */
-hak_observer_tend_t *hak_profile_tend;
+hak_observer_maintain_t *hak_profile_maintain;
 HAK_LOCKED_STATE bool hak_profile_is_armed; /* [atomic] sampling is on because of a probe */
 
 static bool profile_begin(size_t rate, bool is_whole) {
@@ -80,8 +80,8 @@ static void profile_follow_file(size_t rate) {
         (void)hak_profile_store_open(hak_load_relaxed(&hak_knobs.profile_bytes), rate, false);
     }
     if (!HAK_HARDEN) {
-        hak_profile_tend(store->head != NULL, hak_load_relaxed(&store->sites),
-                         hak_load_relaxed(&store->taken));
+        hak_profile_maintain(store->head != NULL, hak_load_relaxed(&store->sites),
+                             hak_load_relaxed(&store->taken));
     }
 }
 
@@ -101,7 +101,7 @@ void hak_profile_follow(hak_tcache_t *tcache) {
     size_t rate = hak_load_relaxed(&hak_profile_rate);
     if (HAK_UNLIKELY(rate != 0)) {
         hak_sample_pace(false);
-        if (hak_profile_tend != NULL) {
+        if (hak_profile_maintain != NULL) {
             profile_follow_file(rate);
         }
     }

@@ -39,7 +39,7 @@ HAK_COLD bool hak_profile_set_rate(size_t rate);
 void hak_profile_reset(void);
 /* See base/observer.h. */
 size_t hak_profile_keep(char *to, void *head);
-extern hak_observer_tend_t *hak_profile_tend; /* [init] NULL: none */
+extern hak_observer_maintain_t *hak_profile_maintain; /* [init] NULL: none */
 /* An event: follows the option profile_rate and the signal. */
 void hak_profile_follow(hak_tcache_t *tcache);
 /* In the child of a fork: its profile starts empty. Unless `is_clean` there is none any more. */

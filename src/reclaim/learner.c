@@ -105,7 +105,8 @@ static void learner_step(learner_t *learner, const hak_learner_reading_t *readin
 
 /* Another thread may have read a later time before it took the lock. A clock that jumped back far
  * begins anew. */
-HAK_COLD size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_reading_t *reading) {
+HAK_COLD size_t hak_learner_maintain(hak_learner_pool_t pool,
+                                     const hak_learner_reading_t *reading) {
     learner_t *learner = &hak_learners[pool];
     hak_learn_t mode = (hak_learn_t)hak_load_relaxed(&hak_knobs.learn);
     bool acts = mode == HAK_LEARN_ON && !hak_load_relaxed(&hak_knobs.is_tight);

@@ -51,7 +51,7 @@ typedef struct hak_learner_reading {
 /* Learns, at most once in a step of time. Returns the unused bytes worth keeping; HAK_LEARNER_ALL
  * until the next step; SIZE_MAX: the standard rules decide. */
 static const size_t HAK_LEARNER_ALL = SIZE_MAX - 1;
-size_t hak_learner_tend(hak_learner_pool_t pool, const hak_learner_reading_t *reading);
+size_t hak_learner_maintain(hak_learner_pool_t pool, const hak_learner_reading_t *reading);
 
 /* Forgets all: in the child of a fork, where other threads' loads are gone. */
 void hak_learner_reset(void);

@@ -74,9 +74,9 @@ size_t hak_reclaim_order(hak_reclaim_order_t *order) {
 
 /* The polls take locks that all CPUs share: with many threads not every event has one
  * (docs/experiments/0096-looks-at-pools.md). */
-void hak_reclaim_tend(hak_tcache_t *tcache) {
+void hak_reclaim_maintain(hak_tcache_t *tcache) {
     (void)tcache;
-    hak_owner_tend(EVENT_OWNERS);
+    hak_owner_maintain(EVENT_OWNERS);
     if (!hak_is_due(&reclaim_poll_ns, hak_os_now_ns(), POLL_PAUSE_NS) && !hak_libc_is_single()) {
         return;
     }

@@ -27,7 +27,7 @@ typedef struct hak_reclaim_order {
 size_t hak_reclaim_order(hak_reclaim_order_t *order);
 
 /* An event of the process: purges memory above its bounds; runs the learner. */
-void hak_reclaim_tend(hak_tcache_t *tcache);
+void hak_reclaim_maintain(hak_tcache_t *tcache);
 /* An event of a step of time: purges idle pages of slabs. */
 void hak_reclaim_step(hak_tcache_t *tcache);
 

@@ -179,7 +179,7 @@ static size_t spans_learn(const hak_pool_t *pool, uint64_t now) {
         .cut_bytes = bound / 4 * 3,
         .taken_bytes = wanted_again * HAK_UNIT_BYTES,
     };
-    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
+    return hak_learner_maintain(HAK_LEARNER_UNITS, &reading);
 }
 
 void hak_target_spans(void) {
@@ -260,7 +260,7 @@ static size_t huge_learn(const hak_huge_pool_t *pool) {
         .cut_bytes = most,
         .taken_bytes = hak_load_relaxed(&hak_counters.huge_map_bytes),
     };
-    return hak_learner_tend(HAK_LEARNER_HUGE, &reading);
+    return hak_learner_maintain(HAK_LEARNER_HUGE, &reading);
 }
 
 /* The amplitude counts as 0: half of a mapping taken in a window need not be there in the next. */

@@ -29,7 +29,7 @@ HAK_LOCKED_STATE uint32_t hak_owner_plain_count; /* [lock REGISTRY] of the plain
 HAK_LOCKED_STATE hak_owner_t *hak_owner_first;   /* [const] once it is made */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_apart;   /* [atomic] SLAB-10; NULL: none yet */
 /* [atomic] the owner visited last; a hint */
-HAK_LOCKED_STATE hak_owner_t *hak_owner_tend_cursor;
+HAK_LOCKED_STATE hak_owner_t *hak_owner_maintain_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
 
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
@@ -111,7 +111,7 @@ hak_owner_t *hak_owner_join(hak_partition_t partition) {
 }
 
 /* The owner is held. An owner without users offers its current slabs for adoption. */
-static void owner_tend(hak_owner_t *owner, unsigned budget) {
+static void owner_maintain(hak_owner_t *owner, unsigned budget) {
     hak_remote_drain(owner, budget);
     if (owner_is_idle(owner)) {
         hak_store_relaxed(&owner->is_left, false);
@@ -134,7 +134,7 @@ static bool owner_remove_user(hak_owner_t *owner) {
 
 void hak_owner_part(hak_owner_t *owner) {
     if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {
-        owner_tend(owner, OWNER_DRAIN_BUDGET);
+        owner_maintain(owner, OWNER_DRAIN_BUDGET);
         hak_owner_unlock(owner);
     }
 }
@@ -235,7 +235,7 @@ static hak_slab_t *owner_adopt_from(hak_owner_t *from, hak_owner_t *owner, unsig
     if (from == owner || !hak_lock_try(&from->lock)) {
         return NULL;
     }
-    owner_tend(from, ADOPT_DRAIN_BUDGET);
+    owner_maintain(from, ADOPT_DRAIN_BUDGET);
     hak_slab_t *slab = from->partial_count[sc] >= least ? hak_slab_take_partial(from, sc) : NULL;
     if (slab != NULL) {
         hak_slab_change_owner(slab, owner);
@@ -275,13 +275,13 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_whi
     return slab;
 }
 
-static bool owner_wants_tending(const hak_owner_t *owner) {
+static bool owner_wants_maintenance(const hak_owner_t *owner) {
     return hak_remote_is_pending(owner) ||
            (hak_load_relaxed(&owner->is_left) && owner_is_idle(owner));
 }
 
 /* The owner of sampled blocks is in no ring: its frees that met its lock wait here. */
-static void owner_tend_apart(unsigned budget) {
+static void owner_maintain_apart(unsigned budget) {
     hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
     if (apart != NULL && hak_remote_is_pending(apart) && hak_lock_try(&apart->lock)) {
         hak_remote_drain(apart, budget);
@@ -289,12 +289,12 @@ static void owner_tend_apart(unsigned budget) {
     }
 }
 
-void hak_owner_tend(unsigned budget) {
-    owner_tend_apart(OWNER_DRAIN_BUDGET);
+void hak_owner_maintain(unsigned budget) {
+    owner_maintain_apart(OWNER_DRAIN_BUDGET);
     for (; budget > 0; budget--) {
-        hak_owner_t *owner = hak_owner_next(&hak_owner_tend_cursor);
-        if (owner_wants_tending(owner) && hak_lock_try(&owner->lock)) {
-            owner_tend(owner, OWNER_DRAIN_BUDGET);
+        hak_owner_t *owner = hak_owner_next(&hak_owner_maintain_cursor);
+        if (owner_wants_maintenance(owner) && hak_lock_try(&owner->lock)) {
+            owner_maintain(owner, OWNER_DRAIN_BUDGET);
             hak_owner_unlock(owner);
         }
     }

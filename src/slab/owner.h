@@ -67,7 +67,7 @@ typedef enum hak_adopt { HAK_ADOPT_SPARE, HAK_ADOPT_ANY, HAK_ADOPT_LAST_RESORT }
 /* Takes one slab of class `sc` with free blocks. NULL: none is found. The caller holds `owner`. */
 hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_which);
 /* Drains `budget` owners, so that blocks freed to them become usable while their threads sleep. */
-void hak_owner_tend(unsigned budget);
+void hak_owner_maintain(unsigned budget);
 /* Drains the remote frees of every owner, and retires empty slabs. */
 void hak_owner_collect(void);
 /* The next of all owners, in a ring; any cursor will do. */

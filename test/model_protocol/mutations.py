@@ -146,12 +146,12 @@ MUTATIONS = [
         (OWNER, "if (from == owner || !hak_lock_try(&from->lock)) {", "if (from == owner) {"),
         (OWNER, "    hak_lock_unlock(&from->lock);\n    return slab;", "    return slab;")]),
     Mutation("part_without_lock", "exit", [RACE], [
-        (OWNER, "    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n"
+        (OWNER, "    if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {\n        owner_maintain(owner, OWNER_DRAIN_BUDGET);\n"
          "        hak_owner_unlock(owner);\n    }\n",
-         "    if (owner_remove_user(owner)) {\n        owner_tend(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
+         "    if (owner_remove_user(owner)) {\n        owner_maintain(owner, OWNER_DRAIN_BUDGET);\n    }\n")]),
     Mutation("lock_left_before_change", "adopt", [RACE, "fatal"], [
-        (OWNER, "    owner_tend(from, ADOPT_DRAIN_BUDGET);\n",
-         "    hak_lock_unlock(&from->lock);\n    owner_tend(from, ADOPT_DRAIN_BUDGET);\n"),
+        (OWNER, "    owner_maintain(from, ADOPT_DRAIN_BUDGET);\n",
+         "    hak_lock_unlock(&from->lock);\n    owner_maintain(from, ADOPT_DRAIN_BUDGET);\n"),
         (OWNER, "    hak_lock_unlock(&from->lock);\n    return slab;", "    return slab;")]),
     # RF-6
     Mutation("entry_read_before_lock", "flush", [RACE, "fatal: hakmem broke its own invariant"], [

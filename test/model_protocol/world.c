@@ -280,11 +280,11 @@ void world_adopt(unsigned owner) {
     }
 }
 
-/* hak_owner_tend, but that it is sure which owner is visited. */
+/* hak_owner_maintain, but that it is sure which owner is visited. */
 void world_tick(unsigned owner) {
     hak_owner_t *visited = world_home[owner];
-    if (owner_wants_tending(visited) && hak_lock_try(&visited->lock)) {
-        owner_tend(visited, OWNER_DRAIN_BUDGET);
+    if (owner_wants_maintenance(visited) && hak_lock_try(&visited->lock)) {
+        owner_maintain(visited, OWNER_DRAIN_BUDGET);
         hak_owner_unlock(visited);
     }
 }

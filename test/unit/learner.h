@@ -102,7 +102,7 @@ static inline size_t program_tell(program_t *program, size_t in_use, uint64_t ta
         .cut_bytes = program->bound / 4 * 3,
         .taken_bytes = program->pool.taken + taken_more};
     program->most = in_use;
-    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
+    return hak_learner_maintain(HAK_LEARNER_UNITS, &reading);
 }
 
 /* Twice the bound at once, and the bound after a while, is cut to three quarters of it. */

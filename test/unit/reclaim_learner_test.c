@@ -8,7 +8,7 @@
 static size_t report(hak_learner_reading_t reading) {
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
     reading.now_ns = hak_os_now_ns();
-    return hak_learner_tend(HAK_LEARNER_UNITS, &reading);
+    return hak_learner_maintain(HAK_LEARNER_UNITS, &reading);
 }
 
 LEARNER_TEST(nothing_is_decided_before_a_second) {
@@ -179,11 +179,11 @@ LEARNER_TEST(clock_may_jump) {
     program_t program = {0};
     (void)steps_until_kept(&program);
     hak_learner_reading_t reading = {.now_ns = 1, .in_use_bytes = MIB, .most_bytes = MIB};
-    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
+    assert_int_equal(hak_learner_maintain(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_keep_ms(), 400);
     reading.now_ns = UINT64_MAX / 2;
     reading.idle_bytes = 64u * MIB;
-    assert_int_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
+    assert_int_equal(hak_learner_maintain(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_view().real.held, 32u << 10);
 }
 
@@ -193,6 +193,6 @@ LEARNER_TEST(report_a_little_late_is_no_jump) {
     (void)steps_until_kept(&program);
     uint64_t keep_ms = program_keep_ms();
     hak_learner_reading_t reading = {.now_ns = hak_os_now_ns() - HAK_EVENT_STEP_NS / 2};
-    assert_int_not_equal(hak_learner_tend(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
+    assert_int_not_equal(hak_learner_maintain(HAK_LEARNER_UNITS, &reading), SIZE_MAX);
     assert_int_equal(program_keep_ms(), keep_ms);
 }

@@ -211,7 +211,7 @@ static bool event_looks_at_pools(void) {
     void *block = hak_large_alloc(HAK_PARTITION_ANY, MIB, HAK_BLOCK_ALIGN).block;
     assert_true(hak_large_free(block, hak_pagemap_get(hak_pagemap_base(), block)));
     bool had_dip = hak_span_state.dip_units < hak_span_unused(hak_span_counts());
-    hak_reclaim_tend(self());
+    hak_reclaim_maintain(self());
     return had_dip && hak_span_state.dip_units == hak_span_unused(hak_span_counts());
 }
 

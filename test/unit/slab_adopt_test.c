@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What threads do for owners that are not their homes: adopt, tend, collect. */
+ * What threads do for owners that are not their homes: adopt, maintain, collect. */
 #include "unit/owner.h"
 
 OWNER_TEST(owner_with_users_keeps_its_slabs) {
@@ -78,7 +78,7 @@ OWNER_TEST(tend_settles_what_a_move_left) {
     hak_owner_move(a, b);
     assert_non_null(a->current[SC_64]);
     unit_give_all(a, &held);
-    hak_owner_tend(owner_count());
+    hak_owner_maintain(owner_count());
     assert_null(a->current[SC_64]);
     assert_int_equal(a->counters[SC_64].slab_retire, 1);
     hak_owner_move(b, a);
@@ -185,7 +185,7 @@ OWNER_TEST(tend_retires_what_others_emptied) {
     unit_take(a, SC_1024, &held, capacity + 1); /* one more: the full one is not current */
     clear_counters();
     unit_push(held.block, capacity);
-    hak_owner_tend(owner_count());
+    hak_owner_maintain(owner_count());
     assert_int_equal(a->counters[SC_1024].slab_retire, 1);
 }
 
