@@ -74,9 +74,9 @@ __attribute__((destructor(101))) static void process_end(void) {
         hak_tcache_offset = 0;
     }
     hak_owner_visit(end_merge, NULL);
-    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
-    if (apart != NULL) {
-        end_merge(apart, NULL);
+    hak_owner_t *sampled = hak_load_acquire(&hak_owner_sampled); /* pairs OWNERS */
+    if (sampled != NULL) {
+        end_merge(sampled, NULL);
     }
 }
 

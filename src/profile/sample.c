@@ -116,7 +116,7 @@ static void *block_refill(unsigned sc) {
 /* NULL: memory is out, or the owner stays locked, or is not seen to be made yet. */
 static void *block_take(unsigned sc) {
     /* pairs OWNERS */
-    if (hak_load_acquire(&hak_owner_apart) == NULL || !owner_lock_patiently()) {
+    if (hak_load_acquire(&hak_owner_sampled) == NULL || !owner_lock_patiently()) {
         return NULL;
     }
     void *block = block_take_marked(sc);

@@ -27,7 +27,7 @@ HAK_LOCKED_STATE hak_owner_t *hak_all_owners;    /* [atomic] newest first; never
 HAK_LOCKED_STATE uint32_t hak_owner_count;       /* [lock REGISTRY] of both partitions */
 HAK_LOCKED_STATE uint32_t hak_owner_plain_count; /* [lock REGISTRY] of the plain partition */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_first;   /* [const] once it is made */
-HAK_LOCKED_STATE hak_owner_t *hak_owner_apart;   /* [atomic] SLAB-10; NULL: none yet */
+HAK_LOCKED_STATE hak_owner_t *hak_owner_sampled; /* [atomic] SLAB-10; NULL: none yet */
 /* [atomic] the owner visited last; a hint */
 HAK_LOCKED_STATE hak_owner_t *hak_owner_maintain_cursor;
 HAK_LOCKED_STATE hak_owner_t *hak_owner_adopt_cursor;
@@ -39,7 +39,7 @@ void hak_owner_init(hak_owner_t *owner, uint32_t first_entry) {
         hak_list_init(&owner->partial[sc]);
     }
     if (first_entry == HAK_KIND_SAMPLED) {
-        hak_store_release(&hak_owner_apart, owner); /* pairs OWNERS */
+        hak_store_release(&hak_owner_sampled, owner); /* pairs OWNERS */
     }
 }
 
@@ -281,16 +281,16 @@ static bool owner_wants_maintenance(const hak_owner_t *owner) {
 }
 
 /* The owner of sampled blocks is in no ring: its frees that met its lock wait here. */
-static void owner_maintain_apart(unsigned budget) {
-    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
-    if (apart != NULL && hak_remote_is_pending(apart) && hak_lock_try(&apart->lock)) {
-        hak_remote_drain(apart, budget);
-        hak_owner_unlock(apart);
+static void owner_maintain_sampled(unsigned budget) {
+    hak_owner_t *sampled = hak_load_acquire(&hak_owner_sampled); /* pairs OWNERS */
+    if (sampled != NULL && hak_remote_is_pending(sampled) && hak_lock_try(&sampled->lock)) {
+        hak_remote_drain(sampled, budget);
+        hak_owner_unlock(sampled);
     }
 }
 
 void hak_owner_maintain(unsigned budget) {
-    owner_maintain_apart(OWNER_DRAIN_BUDGET);
+    owner_maintain_sampled(OWNER_DRAIN_BUDGET);
     for (; budget > 0; budget--) {
         hak_owner_t *owner = hak_owner_next(&hak_owner_maintain_cursor);
         if (owner_wants_maintenance(owner) && hak_lock_try(&owner->lock)) {
@@ -313,9 +313,9 @@ void hak_owner_collect(void) {
     for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
         owner_collect(o);
     }
-    hak_owner_t *apart = hak_load_acquire(&hak_owner_apart); /* pairs OWNERS */
-    if (apart != NULL) {
-        owner_collect(apart);
+    hak_owner_t *sampled = hak_load_acquire(&hak_owner_sampled); /* pairs OWNERS */
+    if (sampled != NULL) {
+        owner_collect(sampled);
     }
 }
 

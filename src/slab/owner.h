@@ -36,7 +36,7 @@ _Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an even
 
 /* Initialises an owner in zeroed memory. */
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
-extern hak_owner_t *hak_owner_apart; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
+extern hak_owner_t *hak_owner_sampled; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
 /* The partition of its slabs: owners never exchange slabs with those of another. */
 HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {

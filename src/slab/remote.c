@@ -231,11 +231,11 @@ static void superslab_mend(hak_superslab_t *superslab, void *context) {
 
 void hak_remote_mend(const hak_slab_t *slab) {
     mend_t mend = {.slab = slab};
-    hak_owner_t *apart = hak_load_relaxed(&hak_owner_apart);
+    hak_owner_t *sampled = hak_load_relaxed(&hak_owner_sampled);
     if (slab == NULL) { /* all queues are made anew: to look for each slab would take long */
         hak_owner_visit(owner_empty, NULL);
-        if (apart != NULL) {
-            owner_empty(apart, NULL);
+        if (sampled != NULL) {
+            owner_empty(sampled, NULL);
         }
     }
     hak_span_visit(superslab_mend, &mend);

@@ -62,8 +62,8 @@ static inline void report_collect(obs_snapshot_t *snapshot) {
     HAK_PROCESS_COUNTERS(REPORT_ADD)
     hak_tcache_visit(report_collect_tcache, snapshot);
     hak_owner_visit(report_collect_owner, snapshot);
-    if (hak_owner_apart != NULL) {
-        report_collect_owner(hak_owner_apart, snapshot);
+    if (hak_owner_sampled != NULL) {
+        report_collect_owner(hak_owner_sampled, snapshot);
     }
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
 #define REPORT_SUM_BIN(name, text) snapshot->events.name += snapshot->bin[sc].name;
