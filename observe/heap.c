@@ -425,7 +425,7 @@ uint64_t obs_remote_waiting(unsigned unit) {
     return is_used && obs_read_word(image->reader, line, &number) ? number : 0;
 }
 
-/* --- idle pages, as slab/purge.c finds them --------------------------------------------------- */
+/* --- idle pages, as slab/idle_pages.c finds them ---------------------------------------------- */
 
 typedef struct bitmap {
     uint64_t word[BITMAP_WORDS];

@@ -30,8 +30,8 @@
 #include "conf/theirs.c"
 
 #include "guard/describe.c"
+#include "guard/fatal_report.c"
 #include "guard/module.c"
-#include "guard/report.c"
 
 #include "profile/sample.c"
 #include "profile/store.c"
@@ -40,8 +40,8 @@
 
 #include "stat/collect.c"
 #include "stat/inventory.c"
-#include "stat/report.c"
 #include "stat/sum.c"
+#include "stat/totals.c"
 
 #include "compat/control.c"
 #include "compat/mallocx.c"

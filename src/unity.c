@@ -20,8 +20,8 @@
 #include "span/summary.c"
 #include "span/superslab.c"
 
+#include "slab/idle_pages.c"
 #include "slab/owner.c"
-#include "slab/purge.c"
 #include "slab/remote.c"
 #include "slab/sizeclass.c"
 #include "slab/slab.c"
@@ -59,8 +59,8 @@
 #include "life/init.c"
 #include "life/mailbox.c"
 #if HAK_REPORT
+#include "life/exit_report.c"
 #include "life/observer.c"
-#include "life/report.c"
 #endif
 #include "life/scavenger.c"
 #include "life/thread.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pool of idle pages of slabs (slab/purge.c): when they are purged, and which.
+ * The pool of idle pages of slabs (slab/idle_pages.c): when they are purged, and which.
  *
  *   all of them    malloc_trim
  *   before a peak  runs of PEAK_LEAST_PAGES or more, and at most a share of all spans, of which

@@ -10,7 +10,7 @@
 
 #include "base/counters.h"
 #include "os/lock.h"
-#include "slab/purge.h"
+#include "slab/idle_pages.h"
 
 struct hak_owner {
     hak_slab_t *queue;    /* [atomic] slabs that received remote frees */

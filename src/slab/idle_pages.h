@@ -2,8 +2,8 @@
  *
  * Idle pages of slabs: OS pages that free blocks cover whole. They go back to the kernel in runs
  * (SLAB-9); reclaim/slabs.c decides when, and which. */
-#ifndef HAK_SLAB_PURGE_H
-#define HAK_SLAB_PURGE_H
+#ifndef HAK_SLAB_IDLE_PAGES_H
+#define HAK_SLAB_IDLE_PAGES_H
 
 #include "slab/slab.h"
 
