@@ -365,12 +365,9 @@ static bool store_add(const hak_profile_event_t *event) {
     uint32_t site = offset != 0 ? site_find(event) : 0;
     if (site == 0) {
         store_note_drop(offset != 0);
-    }
-    if (offset == 0) {
-        return false;
-    }
-    if (site == 0) {
-        sample_discard(offset);
+        if (offset != 0) {
+            sample_discard(offset);
+        }
         return false;
     }
     hak_profile_sample_t *sample = hak_profile_sample_at(store->base, offset);
