@@ -58,7 +58,8 @@ static bool letter_send(obs_image_t *image, const obs_wish_t *wish, uint64_t *nu
            number_set(image, *number);
 }
 
-/* The mailbox has the number of the last answer again, unless the letter was answered meanwhile. */
+/* The mailbox has the number of the last answer again, unless the letter was answered meanwhile. A
+ * process that was about to obey it may still do so. */
 static obs_told_t letter_take_back(obs_image_t *image, uint64_t own, uint32_t *result) {
     obs_mailbox_t mailbox;
     obs_forget(image->reader);

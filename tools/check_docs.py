@@ -120,7 +120,7 @@ def check(root, path, symbols, files, errors):
     check_links(name, path, plain, errors)
     for match in CODE.finditer(plain):
         words = match.group(2).split()
-        if words[0] == "git":  # may name what is gone
+        if not words or words[0] == "git":  # may name what is gone
             continue
         for word in words if len(words) == 1 else filter(inside.match, words):  # of a command only what lies in a folder
             word = re.sub(r":\d+(?:[-:]\d+)?$|#L\d+$", "", word)

@@ -43,15 +43,18 @@ static uint64_t units_look(hak_superslab_t *superslab) {
 }
 
 /* A search in vain saw `before`. Who lowers a promise looks at the units afterwards, and who gives
- * units at the promise: one of both sees that it is too small. By then the place may be another
- * superslab's, too, or have been nobody's (NULL). */
+ * units at the promise: one of both sees that it is too small, and promises what it saw. By then
+ * the place may be another superslab's, too, or have been nobody's (NULL). */
 static void fit_lower(hak_partition_t partition, unsigned align_log2, uint32_t index,
                       hak_superslab_t *superslab, uint64_t before) {
     hak_summary_t *fit = fit_of(partition, align_log2);
-    if (hak_summary_lower(fit, index, hak_longest_run(before, hak_fit_places(align_log2)))) {
+    uint64_t places = hak_fit_places(align_log2);
+    if (hak_summary_lower(fit, index, hak_longest_run(before, places))) {
         uint64_t free = superslab != NULL ? units_look(superslab) : 0;
-        if (HAK_UNLIKELY((free & ~before) != 0 || table_get(index, partition) != superslab)) {
-            hak_summary_raise(fit, index, HAK_SUPERSLAB_UNITS);
+        bool is_same = table_get(index, partition) == superslab;
+        if (HAK_UNLIKELY(!is_same || (free & ~before) != 0)) {
+            unsigned run = is_same ? hak_longest_run(free, places) : HAK_SUPERSLAB_UNITS;
+            hak_summary_raise(fit, index, run);
         }
     }
 }

@@ -114,6 +114,7 @@ static bool job_take(purge_job_t *job, const hak_purge_plan_t *plan, uint32_t *c
     (void)hak_span_count_taken(0, dirty);
     /* a purge is no part of the amplitude */
     hak_store_relaxed(&state->high_units, hak_excess(hak_load_relaxed(&state->high_units), dirty));
+    (void)hak_span_count_given(0, 0); /* SPAN-7: others may have given meanwhile */
     return true;
 }
 

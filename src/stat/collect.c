@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merges the figures of all layers into one snapshot. Each superslab is read in one step, so its
- * parts add up to the whole; blocks held by threads and owners are read before. While other threads
- * work, superslabs are not all of one moment. */
+ * Merges the figures of all layers into one snapshot. Blocks held by threads and owners are read
+ * first, then superslab by superslab. While other threads work these are not of one moment, nor is
+ * each: a unit that was free in its word may be read as a slab, and count as both. */
 #include "front/left.h"
 #include "large/large.h"
 #include "os/os.h"

@@ -158,12 +158,16 @@ static inline size_t expect_cases(size_t all) {
     return is_one_of_many && getenv("HAKMEM_FULL") == NULL ? all / 3 : all;
 }
 
-/* All of what comes out of a pipe, zero-terminated and cut to `capacity`; closes it. */
+/* All of what comes out of a pipe, zero-terminated and cut to `capacity`; closes it. The rest is
+ * read, too: it would end its writer by SIGPIPE. */
 static inline size_t expect_read_all(int fd, char *text, size_t capacity) {
+    char rest[512];
     size_t length = 0;
     ssize_t got;
     while (length < capacity - 1 && (got = read(fd, text + length, capacity - 1 - length)) > 0) {
         length += (size_t)got;
+    }
+    while (length == capacity - 1 && read(fd, rest, sizeof rest) > 0) {
     }
     text[length] = '\0';
     close(fd);

@@ -145,7 +145,7 @@ def taken_back(observer, program):
     with subprocess.Popen([observer, "tell", str(program.pid), "rate", "32k", "--brief", *FOREVER], stderr=subprocess.PIPE,
                           text=True) as teller:
         while "nothing was sent" not in observe(observer, "tell", program.pid, "flush", "--brief", *NOW)[2]:
-            pass
+            assert teller.poll() is None
         teller.send_signal(signal.SIGINT)
         assert "the request was taken back" in teller.communicate()[1] and teller.returncode == 2
     program.do("t")
