@@ -34,7 +34,7 @@ static const char usage[] =
     "hakmem-observe tell PID trim|flush|reset|rate BYTES|option NAME:VALUE "
     "[--wait SECONDS] [--brief] [--force]\n"
     "  tell     asks the process for something, when it next allocates;\n"
-    "           --brief: or takes it back after the wait\n"
+    "           --brief: withdraws it if the wait ends without an answer\n"
     "           trim: return unused memory to the system;\n"
     "           flush: empty the cache of each thread;\n"
     "           rate: sample the heap profile one in so many bytes, 0: stop;\n"

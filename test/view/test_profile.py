@@ -104,7 +104,7 @@ def test_sites_are_ordered_by_what_is_asked_for():
                if line.strip()[:2] == "47"]
     assert threads == ["4712", "4712", "4712", "4713"]
     assert "3.0 s" in text(found, "lifetimes") and "Still live" in text(found, "lifetimes")
-    assert "At once" in text(found, "lifetimes") and "25 %" in text(found, "lifetimes")
+    assert "Temporary" in text(found, "lifetimes") and "25 %" in text(found, "lifetimes")
     assert "    program+0x1400 (cache)  < program+0x3100" in text(found)
     said = text(found, most=1)
     assert said.count("    program") == 1 and "3 more functions, 19.1 MiB together" in said

@@ -123,9 +123,9 @@ def _why_silent(pid: int) -> str:
         time.sleep(0.02)
     state = seen.most_common(1)[0][0]
     if state in ("S", "D"):
-        return "all its threads sleep, and it looks when one of them next allocates: give it some work and ask again"
+        return "all its threads sleep, and it answers when one of them next allocates: give it some work"
     if state in ("T", "t"):
-        return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid}) and ask again"
+        return f"it is stopped, by a signal or a debugger; let it go on (kill -CONT {pid})"
     return "it runs, but its threads' caches have served all that they allocated since; ask again"
 
 

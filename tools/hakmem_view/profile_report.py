@@ -71,7 +71,7 @@ OBJECTS: Column = ("Objects", lambda row: number(round(row.site.inuse.objects)))
 PINNED: Column = ("Pinned", lambda row: size(row.site.pinned))
 SLACK: Column = ("Slack", lambda row: size(row.site.slack))
 KEPT: Column = ("Kept", lambda row: share(row.site.kept, 1))
-TEMPORARY: Column = ("At once", lambda row: share(row.site.lifetimes.temporary, row.site.lifetimes.freed))
+TEMPORARY: Column = ("Temporary", lambda row: share(row.site.lifetimes.temporary, row.site.lifetimes.freed))
 OLDEST: Column = ("Oldest", lambda row: oldest(row.site))
 GROWN: tuple[Column, ...] = (
     ("Grown", lambda row: signed(row.growth.bytes) if row.growth else NONE),
