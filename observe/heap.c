@@ -432,19 +432,6 @@ typedef struct bitmap {
     uint32_t carved;
 } bitmap_t;
 
-/* The first block from `from` on that is marked, or with flip ~0 unmarked; `carved`: none. */
-static uint32_t bitmap_next(const bitmap_t *bitmap, uint32_t from, uint64_t flip) {
-    while (from < bitmap->carved) {
-        uint64_t bits = (bitmap->word[from / 64] ^ flip) >> from % 64;
-        if (bits != 0) {
-            from += hak_ctz(bits);
-            return from < bitmap->carved ? from : bitmap->carved;
-        }
-        from = (from / 64 + 1) * 64;
-    }
-    return bitmap->carved;
-}
-
 typedef struct idle {
     obs_idle_visit_t *visit;
     void *context;
@@ -456,8 +443,8 @@ static void idle_visit(const idle_t *idle, const bitmap_t *bitmap, const obs_sla
     uint64_t page = obs_current->reader->page_bytes, all = info->units * (uint64_t)HAK_UNIT_BYTES;
     uint64_t made = hak_least(hak_align_up((size_t)bitmap->carved * info->bytes, page), all);
     for (uint32_t end = 0; end < bitmap->carved;) {
-        uint32_t block = bitmap_next(bitmap, end, 0);
-        end = bitmap_next(bitmap, block, ~0ull);
+        uint32_t block = hak_bit_next(bitmap->word, end, bitmap->carved, 0);
+        end = hak_bit_next(bitmap->word, block, bitmap->carved, ~0ull);
         uint64_t from = hak_align_up((size_t)block * info->bytes, page);
         uint64_t to = end < bitmap->carved ? (uint64_t)end * info->bytes : all;
         to = hak_align_down(to, page);

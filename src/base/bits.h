@@ -53,6 +53,19 @@ HAK_INLINE uint64_t hak_mask(unsigned count) {
     return count >= 64 ? ~0ull : (1ull << count) - 1;
 }
 
+/* The first index from `from` on whose bit is set, or with flip ~0 clear; `end`: none. */
+HAK_INLINE uint32_t hak_bit_next(const uint64_t *set, uint32_t from, uint32_t end, uint64_t flip) {
+    while (from < end) {
+        uint64_t bits = (set[from / 64] ^ flip) >> from % 64;
+        if (bits != 0) {
+            from += hak_ctz(bits);
+            return from < end ? from : end;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return end;
+}
+
 /* Bits i such that bits i .. i+count-1 of `bits` are all set. Doubling makes it O(log count). */
 HAK_INLINE uint64_t hak_run_starts(uint64_t bits, unsigned count) {
     unsigned have = 1;

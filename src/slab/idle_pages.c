@@ -9,19 +9,6 @@
 #include "slab/owner.h"
 #include "slab/slab_inl.h"
 
-/* The first block from `from` on that is marked, or with flip ~0 unmarked; `carved`: none. */
-static uint32_t slab_next(const hak_slab_t *slab, uint32_t from, uint64_t flip) {
-    while (from < slab->carved) {
-        uint64_t bits = (slab->bits[from / 64] ^ flip) >> from % 64;
-        if (bits != 0) {
-            from += hak_ctz(bits);
-            return from < slab->carved ? from : slab->carved;
-        }
-        from = (from / 64 + 1) * 64;
-    }
-    return slab->carved;
-}
-
 typedef struct idle {
     size_t from, to; /* whole OS pages; from >= to: there is none */
     uint32_t end;    /* first block behind it */
@@ -29,8 +16,8 @@ typedef struct idle {
 
 /* The idle pages under the next row of marked blocks from `block` on. */
 static idle_t slab_next_idle(const hak_slab_t *slab, uint32_t block) {
-    block = slab_next(slab, block, 0);
-    idle_t idle = {.end = slab_next(slab, block, ~0ull)};
+    block = hak_bit_next(slab->bits, block, slab->carved, 0);
+    idle_t idle = {.end = hak_bit_next(slab->bits, block, slab->carved, ~0ull)};
     /* uncarved memory may be dirty: of an earlier span, or of a huge page */
     size_t to = idle.end < slab->carved ? (size_t)idle.end * slab->block_bytes
                                         : (size_t)slab->units * HAK_UNIT_BYTES;

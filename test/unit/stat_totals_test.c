@@ -23,23 +23,24 @@ static void some_load(void) {
     }
 }
 
-/* Value of "hakmem: <name> <value>"; the test fails if there is no such line, or a second. */
+/* The number behind `head`; the test fails if there is no such place, or a second. */
+static uint64_t figure_behind(const char *text, const char *head) {
+    const char *at = strstr(text, head);
+    UNIT_EXPECT(at != NULL, "%s", head);
+    assert_null(strstr(at + 1, head));
+    return strtoull(at + strlen(head), NULL, 10);
+}
+
 static uint64_t text_figure(const char *text, const char *name) {
-    char line[128];
-    snprintf(line, sizeof line, "hakmem: %s ", name);
-    const char *at = strstr(text, line);
-    UNIT_EXPECT(at != NULL, "%s", name);
-    assert_null(strstr(at + 1, line));
-    return strtoull(at + strlen(line), NULL, 10);
+    char head[128];
+    snprintf(head, sizeof head, "hakmem: %s ", name);
+    return figure_behind(text, head);
 }
 
 static uint64_t xml_figure(const char *name) {
-    char line[128];
-    snprintf(line, sizeof line, "<figure name=\"%s\" value=\"", name);
-    const char *at = strstr(xml, line);
-    UNIT_EXPECT(at != NULL, "%s", name);
-    assert_null(strstr(at + 1, line));
-    return strtoull(at + strlen(line), NULL, 10);
+    char head[128];
+    snprintf(head, sizeof head, "<figure name=\"%s\" value=\"", name);
+    return figure_behind(xml, head);
 }
 
 static void make_xml(void) {
