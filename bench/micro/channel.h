@@ -27,6 +27,12 @@ static inline channel_t *channel_make(size_t capacity) {
     return channel;
 }
 
+/* The number of items in it: at least, to the receiver; at most, to the sender. */
+static inline size_t channel_filled(const channel_t *channel) {
+    size_t received = atomic_load_explicit(&channel->received, memory_order_acquire);
+    return atomic_load_explicit(&channel->sent, memory_order_acquire) - received;
+}
+
 /* False if the channel is full. */
 static inline bool channel_send(channel_t *channel, void *item) {
     size_t sent = atomic_load_explicit(&channel->sent, memory_order_relaxed);
