@@ -11,20 +11,19 @@
 #include "front/slow.h"
 #include "large/large.h"
 
-enum {
-    /* Of a bin that overflows with blocks of other owners, each of which may keep a slab. */
-    SENDING_BYTES = 32 << 10,
-    SENDING_BLOCKS = 256,
-};
+/* Bounds of a bin that overflows with blocks of other owners, each of which may keep a slab; from
+ * LONG_RUN overflows without a refill on twice the bytes and four times the blocks. */
+enum { SENDING_BYTES = 32 << 10, SENDING_BLOCKS = 256, LONG_RUN = 8 };
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
  * threads exchange blocks the amplitude has no end, and more than SENDING_BYTES bring little
- * (docs/experiments/0130-bins-without-owners.md). */
+ * (docs/experiments/0130-bins-without-owners.md), but where the frees come in long runs (0154). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    size_t doubled = (size_t)side->capacity * 2;
-    bool may_grow = !side->has_sent ||
-                    (doubled <= SENDING_BLOCKS && doubled * hak_sc_info[sc].bytes <= SENDING_BYTES);
+    unsigned more = side->overflows < LONG_RUN ? 0 : 1;
+    size_t blocks = (size_t)side->capacity * 2, bytes = blocks * hak_sc_info[sc].bytes;
+    bool may_grow =
+        !side->has_sent || (blocks >> 2 * more <= SENDING_BLOCKS && bytes >> more <= SENDING_BYTES);
     if (side->overflows != 0 && may_grow) {
         hak_bin_grow(tcache, sc);
     }
