@@ -12,7 +12,7 @@ import pytest
 from test_profile_formats import parsed
 from test_real import LIBRARY, OBSERVED, _knows
 
-from hakmem_view import observer, profile_pprof
+from hakmem_view import last_look, observer, process, profile_pprof
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
               leaky.COMPILER, OBSERVED]
@@ -57,9 +57,50 @@ def test_file_that_is_left_is_looked_at_like_a_process(view, left, words):
     assert "The library counts" not in done.stdout  # nothing but the samples is left
 
 
-def test_pinned_memory_of_a_killed_program_is_not_none_but_unknown(view, left):
+def test_pinned_memory_of_a_file_that_is_left_is_not_none_but_unknown(view, left, tmp_path):
     assert "not known of a program that was killed" in view("profile", "--pinned", left).stdout
     assert "Pinned" not in view("profile", left).stdout
+    assert view("profile", "--html", tmp_path / "page.html", left).returncode == 0
+    cells = re.findall(r'data-name="Pinned" data-v="[^"]*"[^>]*>([^<]*)', (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert cells and set(cells) == {"–"}, cells
+
+
+def test_pinned_memory_of_a_killed_program_is_what_the_last_look_saw(view, program, tmp_path, monkeypatch):
+    """It stops itself when it has pinned, is looked at, and is killed."""
+    first = last_look.look
+
+    def look(path):
+        is_stopped = process.state(int(path.name)) == "T"
+        found = first(path)
+        if is_stopped and found is not None:
+            os.kill(int(path.name), signal.SIGKILL)
+        return found
+    monkeypatch.setattr(last_look, "look", look)
+    stored = tmp_path / "profile.json"
+    done = view("profile", "--lib", LIBRARY, "--rate", "4k", "--json", stored, "--", program, 32, int(signal.SIGSTOP), timeout=300)
+    assert done.returncode == 128 + signal.SIGKILL, done
+    document = json.loads(stored.read_text(encoding="utf-8"))
+    assert document["exact"]["live_bytes"] is None and document["pinned_age_ns"] >= 0
+    assert max(one["pinned_bytes"] for one in document["sites"]) > 8 << 20
+    done = view("profile", "--pinned", stored)
+    assert "Pinned is what was seen " in done.stdout and " before its end." in done.stdout
+    lines = done.stdout.splitlines()
+    row = next(at for at, line in enumerate(lines) if line.startswith("Functions")) + 3
+    assert f"pin_slab at leaky.c:{leaky.line_of('the line of the pinned blocks')}" in lines[row], done.stdout
+    assert "Pinned" in view("profile", stored).stdout
+
+
+def test_only_processes_that_keep_their_profile_here_are_looked_at(left, tmp_path):
+    """A PID of another PID namespace is somebody else's here."""
+    path = tmp_path / str(os.getpid())
+    assert last_look.look(path) is None
+    path.write_bytes(left.read_bytes())
+    assert last_look.look(path) is None
+    looks = last_look.Looks(tmp_path, {path.name: last_look.Look(1.0, {})}, 3.5)
+    body = observer.Observed(str(left)).read("profile", "--format", "json")
+    found = json.loads(looks.complete(path.name, body))
+    assert found["pinned_age_ns"] == 2_500_000_000 and {one["pinned_bytes"] for one in found["sites"]} == {0}
+    assert looks.complete("1", body) == body
 
 
 @pytest.mark.parametrize("verb", ["explain", "stats", "map"])

@@ -13,7 +13,7 @@ import synthetic
 from conftest import OBSERVER
 from fake_observer import SAMPLES
 
-from hakmem_view import own_program
+from hakmem_view import last_look, own_program
 
 TOOLS = Path(own_program.__file__).resolve().parent.parent
 LAUNCHER = """#!/bin/sh
@@ -197,5 +197,5 @@ def test_report_is_that_of_the_program_and_not_of_its_shell(tmp_path, own, other
         for name, mib in (("1", own), ("2", other)):
             if mib is not None:
                 (tmp_path / name).write_text(text(mib), encoding="utf-8")
-        left, others, _ = own_program._found(tmp_path, 1, 0.0, False)  # pylint: disable=protected-access
+        left, others, _ = own_program._found(last_look.Looks(tmp_path), 1, 0.0, False)  # pylint: disable=protected-access
         assert left == (tmp_path / str(chosen)).read_bytes() and others == (own is not None)

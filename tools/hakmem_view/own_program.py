@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Optional
 
-from . import observer, perf_map
+from . import last_look, observer, perf_map
 from .errors import ViewError, end
 from .installed import COMMAND as LAUNCHER
 from .wording import count
@@ -101,20 +101,21 @@ def _chosen(reports: dict[Path, bytes], own: Path) -> Optional[Path]:
     return largest if weight(reports[largest]) > MAIN * weight(reports[own]) else own
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, looks: last_look.Looks) -> bytes:
     """A report; what a process has kept that could make none, as the report that it would have made."""
     if not observer.is_kept(path):
         return path.read_bytes()
     try:
-        return observer.Observed(str(path)).read("profile", "--format", "json")
+        return looks.complete(path.name, observer.Observed(str(path)).read("profile", "--format", "json"))
     except ViewError:
         return b""
 
 
-def _found(folder: Path, pid: int, since: float, are_ours: bool) -> tuple[Optional[bytes], int, perf_map.Rows]:
+def _found(looks: last_look.Looks, pid: int, since: float, are_ours: bool) -> tuple[Optional[bytes], int, perf_map.Rows]:
     """The report, and the functions of run time of its process. Maps that we asked for are removed, of all processes with a
     report."""
-    reports = {one: left for one in sorted(folder.iterdir()) if (left := _read(one))}
+    folder = looks.folder
+    reports = {one: left for one in sorted(folder.iterdir()) if (left := _read(one, looks))}
     chosen = _chosen(reports, folder / str(pid))
     maps = {one: perf_map.of_ended(int(one.name), since, are_ours) for one in reports if one.name.isdigit()}
     return reports.get(chosen), len(reports) - (chosen is not None), maps.get(chosen, [])
@@ -131,9 +132,10 @@ def run(program: list[str], options: list[str], report: str = "map", more: str =
         words = ",".join(word for word in (theirs, more, ASKED.format(report, folder)) if word)
         sys.stdout.flush()
         since = time.time()
-        pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
-                                      {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
-        left, others, code = _found(Path(folder), pid, since, perf_map.MAPS in (wish or {}))
+        with last_look.Looks(Path(folder)) as looks:
+            pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
+                                          {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
+        left, others, code = _found(looks, pid, since, perf_map.MAPS in (wish or {}))
         return Ended(status if status >= 0 else 128 - status, pid, left, others, code, max(0, -status))
 
 

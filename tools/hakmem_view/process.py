@@ -131,6 +131,11 @@ def has_library(pid: int) -> Optional[bool]:
     return LIBRARY in maps if maps else None
 
 
+def maps_file(pid: int, path: Path) -> bool:
+    """Whether it has that file in its memory."""
+    return str(path) in _read(pid, "maps")
+
+
 def rooted(pid: int, path: str) -> str:
     """A path from / as the process sees it, below its root."""
     return f"/proc/{pid}/root{path}"

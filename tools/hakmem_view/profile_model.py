@@ -207,6 +207,7 @@ class Profile:
     code: dict[int, Frame] = field(default_factory=dict)  # functions that were made at run time, by address
     threads: dict[int, str] = field(default_factory=dict)  # their names
     rss: Optional[int] = None  # of the process when it was read, if that is known
+    pinned_age: Optional[float] = None  # seconds from the look that saw what is pinned to the end of a process that was killed
 
     @classmethod
     def of(cls, table: dict) -> Profile:
@@ -224,7 +225,8 @@ class Profile:
                     list_of(table, "sites", Site.of), bool(table.get("is_whole", True)),
                     dict(list_of(table, "code", _code_of)),
                     dict(list_of(table, "threads", lambda one: (int_of(one, "tid"), text_of(one, "name")[:16]))),
-                    int_of(table, "rss_bytes") or None)
+                    int_of(table, "rss_bytes") or None,
+                    max(0.0, real_of(table, "pinned_age_ns") / 1e9) if "pinned_age_ns" in table else None)
         found.estimate = found.estimate or sum(site.inuse.bytes for site in found.sites)
         found.sigma = found.sigma or math.sqrt(sum(site.variance for site in found.sites))
         if found.started:  # percentiles are middles of ranges
@@ -236,6 +238,11 @@ class Profile:
     def seconds(self) -> float:
         """That it sampled for."""
         return max(0.0, self.time - self.started)
+
+    @property
+    def knows_pinned(self) -> bool:
+        """Not of a program that was killed before anybody had looked at it."""
+        return self.exact_bytes is not None or self.pinned_age is not None
 
     @property
     def error(self) -> float:

@@ -113,15 +113,15 @@ def _growth(shots: list[Profile], named: Named) -> Growth | None:
                   [Tick(25 * at, duration(seconds * at / 4) if at else "0 s") for at in range(5)], lines, rss)
 
 
-def _cells(row: Row, seconds: float, most: float) -> list[Cell]:
-    site, lives = row.site, row.site.lifetimes
+def _cells(row: Row, found: Profile, most: float) -> list[Cell]:
+    site, lives, seconds = row.site, row.site.lifetimes, found.seconds
     p99 = profile_report.life(site, "p99") if row.stacks == 1 else NONE
     return [Cell(size(site.inuse.bytes), site.inuse.bytes, profile_report.error_words(site.inuse, site.error), 100 * site.inuse.bytes / most if most else 0),
             Cell(size(row.inclusive), row.inclusive),
             Cell(number(round(site.inuse.objects)), site.inuse.objects), Cell(size(site.alloc.bytes), site.alloc.bytes),
             Cell(f"{size(site.alloc.bytes / seconds)}/s" if seconds else NONE, site.alloc.bytes),
             Cell(size(site.peak.bytes), site.peak.bytes), Cell(size(site.slack), site.slack),
-            Cell(size(site.pinned), site.pinned), Cell(p99, lives.p99 if p99 != NONE else -1),
+            Cell(size(site.pinned) if found.knows_pinned else NONE, site.pinned), Cell(p99, lives.p99 if p99 != NONE else -1),
             Cell(profile_report.oldest(site), lives.oldest)]
 
 
@@ -145,7 +145,7 @@ def _rows(shots: list[Profile], named: Named) -> tuple[list[Listed], str]:
     rows = []
     for one in ordered[:MOST_ROWS]:
         name = short(named.own(one.sites[0])[0].function)
-        row = Listed(name, one.where.removeprefix(name).strip(), _frames(one, named), _cells(one, found.seconds, most))
+        row = Listed(name, one.where.removeprefix(name).strip(), _frames(one, named), _cells(one, found, most))
         if histories and one.growth:
             values = [sum(column) for column in zip(*(histories[key] for key in {found.key(site) for site in one.sites}))]
             row.cells.append(Cell(profile_report.signed(one.growth.bytes), one.growth.bytes, f"± {size(one.growth.error)}",

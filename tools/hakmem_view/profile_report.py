@@ -241,7 +241,7 @@ def nothing(named: Named, mode: str) -> str:
     found = named.profile
     if found.sites and not named.sites:
         return "No site matches --focus and --ignore."
-    if mode == "pinned" and found.exact_bytes is None:
+    if mode == "pinned" and not found.knows_pinned:
         return "What its blocks keep resident is not known of a program that was killed: there are its samples alone."
     if found.sites:
         return NONE_HAS.get(mode, "No site has any.")
@@ -289,7 +289,7 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
     found, kind = named.profile, MODES[mode]
     by = "stack" if mode == "lifetimes" else by
     rows, columns = _rows(named, mode, before), _columns(mode, by)
-    if found.exact_bytes is None:  # of a program that was killed
+    if not found.knows_pinned:
         columns = [column for column in columns if column is not PINNED]
     if kind.has_rate:
         is_same = before is not None and before.pid == found.pid and found.is_whole  # of another run times mean nothing
@@ -309,6 +309,8 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
         lines += _without_site(before, found, rows) if mode == "diff" else []
     if mode == "peak" and found.peak_bytes:
         lines.append(f"The peak was {size(found.peak_bytes)}, {duration(max(0.0, found.time - found.peak_time))} before.")
+    if found.pinned_age is not None and PINNED in columns:
+        lines.append(f"Pinned is what was seen {duration(found.pinned_age)} before its end.")
     if not rows:
         return Report(lines, "", [], [], nothing(named, mode))
     return Report(lines, f"{BY[by]} {kind.title}", [name for name, _ in columns], shown, _left(rows, shown, BY[by].lower()[:-1]))
