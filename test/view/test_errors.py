@@ -10,6 +10,7 @@ import pytest
 from conftest import TOOL, asked
 from fake_observer import ODD, ODD_LEARNERS, ODD_PROFILES
 
+from hakmem_view import observer, profile_command
 from hakmem_view.errors import ViewError
 from hakmem_view.installed import own_version
 from hakmem_view.model import Map, parse, read
@@ -76,6 +77,24 @@ def test_a_file_that_cannot_be_written_is_told_before_the_process_samples(progra
     one = program()
     assert "there is no folder /gone" in refuses("profile", "--json", "/gone/x", "--seconds", "1", one.pid)
     assert "it is a folder" in refuses("profile", "--collapsed", "/", "--seconds", "1", one.pid) and asked(one) == []
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_interrupt_as_sampling_begins_leaves_none_on(program, monkeypatch, begins):
+    """Whether or not the process had heard of it by then."""
+    one = program()
+    first = observer.Observed.tell
+
+    def tell(self, *words, **options):
+        if words == ("rate", "0"):
+            return first(self, *words, **options)
+        if begins:
+            first(self, *words, **options)
+        raise KeyboardInterrupt
+    monkeypatch.setattr(observer.Observed, "tell", tell)
+    with pytest.raises(KeyboardInterrupt):
+        profile_command.Session(observer.Observed(str(one.pid), one.pid), profile_command.Asked([str(one.pid)], keep=True))
+    assert asked(one) == ["524288"] * begins + ["0"]
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -147,9 +147,13 @@ class Session:
         now = self.first.found
         wanted = asked.rate or (now.rate if now.is_on else RATE)
         if where.pid and (not now.is_on or asked.rate and now.rate != asked.rate):
-            self.where.tell("rate", str(wanted), is_brief=True)  # who would stop it later?
             self.began = not now.is_on
-            self.first = read(where)
+            try:
+                self.where.tell("rate", str(wanted), is_brief=True)  # who would stop it later?
+                self.first = read(where)
+            except KeyboardInterrupt:  # it may have begun
+                self._stop()
+                raise
 
     @property
     def pid(self) -> int:
@@ -176,7 +180,11 @@ class Session:
         """What we began, we end, unless the user wants it to go on."""
         if self.began and self.asked.keep:
             say("sampling goes on; --stop ends it")
-        elif self.began:
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self.began:
             try:
                 self.where.tell("rate", "0")
             except Slow:
