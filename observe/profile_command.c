@@ -79,7 +79,7 @@ static int command_kept(const order_t *order, const obs_job_t *job) {
 
 int obs_command_profile(int argc, char **argv) {
     order_t order = {0};
-    obs_job_t job = {.write = write_profile, .context = &order};
+    obs_job_t job = {.is_quick = true, .write = write_profile, .context = &order};
     if (!order_parse(&order, &job, argc, argv)) {
         return obs_usage();
     }

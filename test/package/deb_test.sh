@@ -30,6 +30,8 @@ expect 0 inside hakmem run -- grep -c libhakmem /proc/self/maps
 expect 0 inside hakmem run --profile hardened -- grep -c hardened/libhakmem /proc/self/maps
 looks_inside sleep 60
 expect 0 inside hakmem options
+expect 0 inside hakmem profile --rate 64k -- python3 -c 'kept = [bytes(5000) for _ in range(4000)]'
+says out "Functions by bytes" # by the oldest Python that the tools run on, too
 if [ "$suite" = bookworm ]; then # as the program is compiled here: one that needs libjemalloc.so.2
     printf 'int mallctl(void) { return 0; }' | cc -shared -fPIC -Wl,-soname,libjemalloc.so.2 -o "$work/libjemalloc.so" -x c -
     printf '#include <stdio.h>\nint mallctl();\nint main(void) { const char *text = ""; unsigned long bytes = sizeof text;

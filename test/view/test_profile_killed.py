@@ -6,13 +6,17 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
+import jsonschema
 import leaky
 import pytest
+from conftest import ROOT
 from test_profile_formats import parsed
 from test_real import LIBRARY, OBSERVED, _knows
 
 from hakmem_view import last_look, observer, process, profile_pprof
+from hakmem_view.errors import Slow, ViewError
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
               leaky.COMPILER, OBSERVED]
@@ -65,42 +69,118 @@ def test_pinned_memory_of_a_file_that_is_left_is_not_none_but_unknown(view, left
     assert cells and set(cells) == {"–"}, cells
 
 
-def test_pinned_memory_of_a_killed_program_is_what_the_last_look_saw(view, program, tmp_path, monkeypatch):
-    """It stops itself when it has pinned, is looked at, and is killed."""
-    first = last_look.look
+@pytest.fixture
+def stopped(tmp_path, monkeypatch):
+    """Programs that stop themselves are killed once they were looked at, and at the end of the test in any case. Looks may take long."""
+    monkeypatch.setattr(last_look, "SHARE", 1)
+    monkeypatch.setattr(last_look, "LONGEST", 120.0)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "own")  # the kernel tells its own name in maps
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "link"))
+    first, noted = last_look.look, tmp_path / "noted"
 
     def look(path):
+        noted.write_text(path.name, encoding="ascii")
         is_stopped = process.state(int(path.name)) == "T"
         found = first(path)
         if is_stopped and found is not None:
             os.kill(int(path.name), signal.SIGKILL)
         return found
     monkeypatch.setattr(last_look, "look", look)
+    yield
+    if noted.exists() and process.name(int(noted.read_text(encoding="ascii"))) == "leaky":
+        os.kill(int(noted.read_text(encoding="ascii")), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_pinned_memory_of_a_killed_program_is_what_the_last_look_saw(view, program, tmp_path):
+    """It stops itself when it has pinned, is looked at, and is killed."""
     stored = tmp_path / "profile.json"
     done = view("profile", "--lib", LIBRARY, "--rate", "4k", "--json", stored, "--", program, 32, int(signal.SIGSTOP), timeout=300)
     assert done.returncode == 128 + signal.SIGKILL, done
     document = json.loads(stored.read_text(encoding="utf-8"))
-    assert document["exact"]["live_bytes"] is None and document["pinned_age_ns"] >= 0
+    assert document["exact"]["live_bytes"] is None and document["pinned_age_ns"] > 0
     assert max(one["pinned_bytes"] for one in document["sites"]) > 8 << 20
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "schema" / "profile.schema.json").read_text(encoding="utf-8")))
     done = view("profile", "--pinned", stored)
-    assert "Pinned is what was seen " in done.stdout and " before its end." in done.stdout
+    assert re.search(r"was last looked at \d.* before its end\.", " ".join(done.stdout.split()))
     lines = done.stdout.splitlines()
     row = next(at for at, line in enumerate(lines) if line.startswith("Functions")) + 3
     assert f"pin_slab at leaky.c:{leaky.line_of('the line of the pinned blocks')}" in lines[row], done.stdout
     assert "Pinned" in view("profile", stored).stdout
 
 
-def test_only_processes_that_keep_their_profile_here_are_looked_at(left, tmp_path):
+@pytest.fixture
+def living(program, tmp_path):
+    """The file of a process that lives and keeps its profile in it."""
+    environment = {"LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": f"report:profile,report_file:{tmp_path}/%p,profile_rate:64k"}
+    with subprocess.Popen([program, "32", "0"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdout.readline() == b"ready\n"
+        yield tmp_path / str(one.pid)
+        one.kill()
+
+
+def test_only_a_process_that_keeps_its_profile_here_is_looked_at(living, tmp_path):
     """A PID of another PID namespace is somebody else's here."""
-    path = tmp_path / str(os.getpid())
-    assert last_look.look(path) is None
-    path.write_bytes(left.read_bytes())
-    assert last_look.look(path) is None
-    looks = last_look.Looks(tmp_path, {path.name: last_look.Look(1.0, {})}, 3.5)
+    found = last_look.look(living)
+    assert found is not None and found.head == observer.kept_head(living) and found.pinned
+    elsewhere = tmp_path / "elsewhere" / living.name
+    elsewhere.parent.mkdir()
+    elsewhere.write_bytes(living.read_bytes())
+    assert last_look.look(elsewhere) is None
+    living.with_name("x").write_bytes(living.read_bytes())
+    assert last_look.look(living.with_name("x")) is None
+
+
+def test_process_that_ends_while_it_is_looked_at_is_not_seen(living, monkeypatch):
+    """Its memory is gone by then, its entry in /proc is not."""
+    first = observer.Observed.read
+
+    def read(self, *words, **options):
+        body = first(self, *words, **options)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        return body
+    monkeypatch.setattr(observer.Observed, "read", read)
+    assert last_look.look(living) is None
+
+
+def test_what_was_seen_is_of_the_same_program(left):
+    """The PID may have been another's, or that program may have executed this one."""
     body = observer.Observed(str(left)).read("profile", "--format", "json")
-    found = json.loads(looks.complete(path.name, body))
+    looks = last_look.Looks(left.parent, {left.name: last_look.Look(observer.kept_head(left), 1.0, {}, 3.5)})
+    found = json.loads(looks.complete(left.name, body))
     assert found["pinned_age_ns"] == 2_500_000_000 and {one["pinned_bytes"] for one in found["sites"]} == {0}
-    assert looks.complete("1", body) == body
+    looks.last[left.name].head = b"another"
+    assert looks.complete(left.name, body) == body
+
+
+def test_what_was_seen_goes_with_the_file_it_is_of(tmp_path, living, monkeypatch):
+    looks = last_look.Looks(living.parent)
+    looks.round()
+    assert set(looks.last) == {living.name} and not looks.last[living.name].ended
+    monkeypatch.setattr(last_look, "look", lambda _: None)
+    looks.round()
+    assert looks.last[living.name].ended
+    (tmp_path / "report").write_text("{}", encoding="ascii")
+    os.replace(tmp_path / "report", living)
+    looks.round()
+    assert not looks.last
+
+
+@pytest.mark.parametrize("error, times", [(ViewError("may not be read"), 1), (KeyError("sites"), 1), (Slow("late"), 2)])
+def test_process_that_cannot_be_read_is_tried_once(tmp_path, monkeypatch, error, times):
+    tried = []
+
+    def look(path):
+        tried.append(path)
+        raise error
+    monkeypatch.setattr(last_look, "look", look)
+    (tmp_path / "1").touch()
+    looks = last_look.Looks(tmp_path)
+    looks.round()
+    looks.round()
+    assert len(tried) == times
 
 
 @pytest.mark.parametrize("verb", ["explain", "stats", "map"])

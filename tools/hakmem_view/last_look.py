@@ -3,8 +3,10 @@
 user's program runs, for the profile that is left if a signal ends it."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import threading
 import time
 from dataclasses import dataclass, field
@@ -12,35 +14,45 @@ from pathlib import Path
 from typing import Optional
 
 from . import observer, process
-from .errors import ViewError
+from .errors import Closed, Slow, ViewError
 
 PAUSE = 0.5  # seconds between two looks, at least
 SHARE = 50  # times as long as a look took is the pause after it
-LONGEST = 5.0  # seconds of a look
+LONGEST = 2.0  # seconds of a look
 
 
 @dataclass
 class Look:
     """At one process."""
 
+    head: bytes  # of the file in which it keeps its profile: another program of the same PID has another one
     time: float  # of the clock that only goes on
-    pinned: dict[tuple, int]  # bytes by site
+    pinned: dict[tuple, int]  # bytes by site, where there are any
+    ended: float = 0.0  # when it was first seen to have gone
 
 
 def _key(site: dict) -> tuple:
     return (site["label"], *site["stack"])
 
 
-def look(path: Path) -> Optional[Look]:
-    """At the process that keeps its profile in this file, which has its PID as name. None: there is none, or it may not be read."""
+def _keeps(path: Path) -> int:
+    """The PID of the process that keeps its profile in this file, which has that as name; 0: there is none. It could be one of another
+    PID namespace, or be about to end."""
     pid = int(path.name) if path.name.isdigit() else 0
-    if not pid or not observer.is_kept(path) or not process.maps_file(pid, path):  # it could be one of another PID namespace
+    return pid if pid and process.maps_file(pid, path) else 0
+
+
+def look(path: Path) -> Optional[Look]:
+    """At the process that keeps its profile in this file. None: there is none, or it ended meanwhile."""
+    head, pid, begin = observer.kept_head(path), _keeps(path), time.monotonic()
+    if not head or not pid:
         return None
     try:
-        sites = json.loads(observer.Observed(path.name, pid).read("profile", "--format", "json", seconds=LONGEST))["sites"]
-    except (ViewError, ValueError):
+        body = observer.Observed(path.name, pid).read("profile", "--format", "json", seconds=LONGEST)
+    except Closed:
         return None
-    return Look(time.monotonic(), {_key(site): site["pinned_bytes"] for site in sites})
+    pinned = {_key(site): site["pinned_bytes"] for site in json.loads(body)["sites"] if site["pinned_bytes"]}
+    return Look(head, begin, pinned) if _keeps(path) and observer.kept_head(path) == head else None
 
 
 @dataclass
@@ -49,38 +61,61 @@ class Looks:
 
     folder: Path
     last: dict[str, Look] = field(default_factory=dict)  # by name of the file
-    ended: float = 0.0
+    refused: set[str] = field(default_factory=set)  # names of those that may not be read, or cannot
 
     def __post_init__(self) -> None:
         self.end = threading.Event()
         self.thread = threading.Thread(target=self._go_on, daemon=True)
 
     def __enter__(self) -> Looks:
-        self.thread.start()
+        with contextlib.suppress(RuntimeError):  # no thread can be made
+            self.thread.start()
         return self
 
     def __exit__(self, *_) -> None:
-        self.ended = time.monotonic()
+        now = time.monotonic()
         self.end.set()
-        self.thread.join()
+        if self.thread.ident is not None:
+            self.thread.join()
+        for one in self.last.values():
+            one.ended = one.ended or now
 
     def _go_on(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))  # they are for the thread that waits for the program
         pause = PAUSE
         while not self.end.wait(pause):
             begin = time.monotonic()
-            for name in sorted(os.listdir(self.folder)):
-                found = None if self.end.is_set() else look(self.folder / name)
-                if found is not None:
-                    self.last[name] = found
+            with contextlib.suppress(OSError, RuntimeError):
+                self.round()
             pause = max(PAUSE, SHARE * (time.monotonic() - begin))
+
+    def round(self) -> None:
+        """Looks at each of them once."""
+        names = set(os.listdir(self.folder))
+        for name in sorted(names - self.refused):
+            if self.end.is_set():
+                return
+            try:
+                found = look(self.folder / name)
+            except Slow:
+                continue
+            except (ViewError, ValueError, KeyError, TypeError):
+                self.refused.add(name)
+                continue
+            if found is not None:
+                self.last[name] = found
+            elif name in self.last:
+                self.last[name].ended = self.last[name].ended or time.monotonic()
+        for name in [name for name in self.last if name not in names or not observer.kept_head(self.folder / name)]:
+            del self.last[name]  # its report has taken that place
 
     def complete(self, name: str, body: bytes) -> bytes:
         """The profile of a process that was killed, with what the last look at it saw."""
         seen = self.last.get(name)
-        if seen is None:
+        if seen is None or seen.head != observer.kept_head(self.folder / name):
             return body
         document = json.loads(body)
         for site in document["sites"]:
             site["pinned_bytes"] = seen.pinned.get(_key(site), 0)
-        document["pinned_age_ns"] = max(0, round(1e9 * (self.ended - seen.time)))
+        document["pinned_age_ns"] = max(0, round(1e9 * (seen.ended - seen.time)))
         return json.dumps(document, separators=(",", ":")).encode()

@@ -29,6 +29,7 @@ MOST_BYTES = 256 << 20  # of a document
 PIECE = 1 << 16
 KEPT = b"hakmem profile\n\0"
 NOTE = b"hakmem\0"  # src/door/door.h
+KEPT_HEAD = 56  # bytes that tell one process's file from another's: PID, and when it began
 DOOR_LIBRARY = slice(12, 32)  # of hak_door_t
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 REFUSALS = ("may not be read", "is another user's", "Permission denied", "Operation not permitted")
@@ -37,13 +38,18 @@ PS_SECONDS = 5.0  # for a process of a list
 TELL_SECONDS = 5.0  # for a process to do what it is told: it does at one of its next allocations
 
 
-def is_kept(path: Path) -> bool:
-    """Whether it is a profile that a process has kept in a file while it lived (observe/kept.h)."""
+def kept_head(path: Path) -> bytes:
+    """The first bytes of a profile that a process has kept in a file while it lived (observe/kept.h); of others none."""
     try:
         with open(path, "rb") as file:
-            return file.read(len(KEPT)) == KEPT
+            head = file.read(KEPT_HEAD)
     except OSError:
-        return False
+        return b""
+    return head if head.startswith(KEPT) else b""
+
+
+def is_kept(path: Path) -> bool:
+    return bool(kept_head(path))
 
 
 def need() -> None:

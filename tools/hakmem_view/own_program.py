@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, Optional
+from typing import Iterator, NoReturn, Optional
 
 from . import last_look, observer, perf_map
 from .errors import ViewError, end
@@ -53,10 +53,15 @@ def left_aside() -> list[str]:
     return [key for key in ("report", "report_file") if key in given()]
 
 
-def _folder() -> str:
-    """A folder whose path can stand within HAKMEM_OPTIONS."""
-    made = tempfile.gettempdir()
-    return "/tmp" if set(made) & set(",:% \t\n") else made
+@contextlib.contextmanager
+def _folder(report: str) -> Iterator[Path]:
+    """A folder whose path, without links in it, can stand within HAKMEM_OPTIONS."""
+    above = os.path.realpath(tempfile.gettempdir())
+    made = tempfile.mkdtemp(prefix=f"hakmem-{report}-", dir=os.path.realpath("/tmp") if set(above) & set(",:% \t\n") else above)
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _start_and_wait(command: list, environment: dict[str, str]) -> tuple[int, int]:
@@ -127,12 +132,12 @@ def run(program: list[str], options: list[str], report: str = "map", more: str =
     user gave; `wish`: of the environment."""
     if shutil.which(program[0]) is None:
         raise ViewError(f"there is no program '{program[0]}' that can be started")
-    with tempfile.TemporaryDirectory(prefix=f"hakmem-{report}-", dir=_folder(), ignore_cleanup_errors=True) as folder:
+    with _folder(report) as folder:
         theirs = os.environ.get("HAKMEM_OPTIONS", "")
         words = ",".join(word for word in (theirs, more, ASKED.format(report, folder)) if word)
         sys.stdout.flush()
         since = time.time()
-        with last_look.Looks(Path(folder)) as looks:
+        with last_look.Looks(folder) as looks:
             pid, status = _start_and_wait([LAUNCHER, "run", *options, "--", *program],
                                           {**os.environ, **(wish or {}), "HAKMEM_OPTIONS": words})
         left, others, code = _found(looks, pid, since, perf_map.MAPS in (wish or {}))

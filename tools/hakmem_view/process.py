@@ -133,7 +133,7 @@ def has_library(pid: int) -> Optional[bool]:
 
 def maps_file(pid: int, path: Path) -> bool:
     """Whether it has that file in its memory."""
-    return str(path) in _read(pid, "maps")
+    return any(line.partition("/")[1:] == ("/", str(path)[1:]) for line in _read(pid, "maps").splitlines())
 
 
 def rooted(pid: int, path: str) -> str:

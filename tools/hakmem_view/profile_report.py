@@ -163,6 +163,8 @@ def head(found: Profile, title: str) -> list[str]:
     lines = [f"{title}: {amount} at {count(sites, 'site')}; one sample per {size(found.rate)}{since}{state}"]
     if found.exact_bytes is not None and found.exact_bytes > 0:
         lines.append(_check(found, found.exact_bytes))
+    if found.pinned_age is not None:
+        lines.append(f"What its blocks keep resident was last looked at {duration(found.pinned_age)} before its end.")
     lost = [count(found.samples[key], noun) for key, noun in (("dropped", "sample"), ("sites_dropped", "site"))
             if found.samples[key]]
     if lost:
@@ -242,7 +244,8 @@ def nothing(named: Named, mode: str) -> str:
     if found.sites and not named.sites:
         return "No site matches --focus and --ignore."
     if mode == "pinned" and not found.knows_pinned:
-        return "What its blocks keep resident is not known of a program that was killed: there are its samples alone."
+        return ("What its blocks keep resident is not known of a program that was killed: nobody looked at it while it lived. profile -- "
+                "PROGRAM does, from half a second on, as root, or where HAKMEM_OPTIONS=observable:1 allows it.")
     if found.sites:
         return NONE_HAS.get(mode, "No site has any.")
     if found.is_on:
@@ -309,8 +312,6 @@ def make(named: Named, title: str, mode: str = "inuse", before: Optional[Profile
         lines += _without_site(before, found, rows) if mode == "diff" else []
     if mode == "peak" and found.peak_bytes:
         lines.append(f"The peak was {size(found.peak_bytes)}, {duration(max(0.0, found.time - found.peak_time))} before.")
-    if found.pinned_age is not None and PINNED in columns:
-        lines.append(f"Pinned is what was seen {duration(found.pinned_age)} before its end.")
     if not rows:
         return Report(lines, "", [], [], nothing(named, mode))
     return Report(lines, f"{BY[by]} {kind.title}", [name for name, _ in columns], shown, _left(rows, shown, BY[by].lower()[:-1]))
