@@ -3,7 +3,7 @@
  * Bins with blocks of other owners: which frees are kept, and where the blocks go. */
 #include "unit/front.h"
 
-enum { FOREIGN_BLOCKS = 1000 };
+enum { FOREIGN_BLOCKS = 1000, LONG_RUN = 8 };
 
 static void *make_blocks(void *context) {
     void **block = context;
@@ -108,6 +108,7 @@ FRONT_TEST(full_bin_sends_blocks_together) {
     void **block = foreign_blocks();
     hak_tcache_t *tcache = self();
     UNIT_FREE_ALL(block, FOREIGN_BLOCKS);
+    assert_in_range(tcache->side[SC_64].overflows, LONG_RUN, UINT8_MAX);
     hak_tcache_flush(tcache);
     const hak_bin_counters_t *counters = &tcache->side[SC_64].counters;
     assert_true(counters->overflow > 0);
@@ -115,22 +116,25 @@ FRONT_TEST(full_bin_sends_blocks_together) {
     audit();
 }
 
-static int32_t capacity_after_overflows(uint8_t overflows, bool has_sent) {
-    hak_bin_side_t *side = &self()->side[SC_64];
+static int32_t capacity_after_overflows(size_t bytes, uint8_t overflows, bool has_sent) {
+    hak_bin_side_t *side = &self()->side[hak_sc_of(bytes)];
     for (unsigned i = 0; i < 16; i++) {
         hak_collect_thread();
         side->overflows = overflows;
         side->has_sent = has_sent;
-        hak_free(unit_malloc(64)); /* a refill */
+        hak_free(unit_malloc(bytes)); /* a refill */
         assert_false(side->has_sent);
     }
     return side->capacity;
 }
 
 FRONT_TEST(bin_that_sends_grows_less) {
-    hak_free(unit_malloc(64));
-    assert_int_equal(capacity_after_overflows(1, true), 256);
-    assert_int_equal(capacity_after_overflows(8, true), 1024); /* frees come in long runs */
-    assert_int_equal(capacity_after_overflows(1, false), hak_bin_max_capacity(SC_64));
+    for (size_t bytes = 16; bytes <= 256; bytes *= 4) {
+        hak_free(unit_malloc(bytes));
+        assert_int_equal(capacity_after_overflows(bytes, LONG_RUN - 1, true),
+                         bytes < 256 ? 256 : 128);
+        assert_int_equal(capacity_after_overflows(bytes, LONG_RUN, true), bytes < 256 ? 1024 : 256);
+    }
+    assert_int_equal(capacity_after_overflows(64, 1, false), hak_bin_max_capacity(SC_64));
     audit();
 }
