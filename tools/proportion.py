@@ -18,7 +18,7 @@ from pathlib import Path
 from check_limits import Checker, blank
 
 ENTRIES, FREE, VALUE = ("hak_malloc", "hak_free"), "hak_free", "block"
-ENDS = re.compile(r"hak_(?:fatal|warn|life_process_start|life_thread_start|tag_accuse|print_line)\w*$")
+ENDS = re.compile(r"hak_(?:fatal|warn|life_process_start|life_thread_start|tag_report|print_line)\w*$")
 ATTRIBUTE = re.compile(r"\b__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|^[A-Z]\w*\([^(){};]*\)(?=\s+\w)", re.M)
 DEFINITION = re.compile(r"^(?![ \t#}])([^;{}=#]*?\b(\w+)\s*\(([^;{}]*)\)\s*)(?:[A-Z]\w*\s*)*\{", re.M)
 NAME = re.compile(r"\b[A-Za-z_]\w*\b")

@@ -22,7 +22,7 @@ uintptr_t hak_partition_enter(hak_partition_t partition) {
     return before;
 }
 
-bool hak_partition_is_told(uint32_t entry) {
+bool hak_partition_is_known(uint32_t entry) {
     return hak_slab_is_entry(entry) ? !hak_slab_entry_is_sampled(entry)
                                     : (entry & HAK_KIND_MASK) == HAK_KIND_LARGE;
 }

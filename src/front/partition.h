@@ -24,7 +24,7 @@ HAK_INLINE void hak_partition_leave(uintptr_t before) {
 
 /* The partition of a block with this entry; ANY: the block has none, or a mapping of its own. */
 hak_partition_t hak_partition_of(const void *block, uint32_t entry);
-/* Whether a block with this entry is bound to its partition; else the thread that moves it is. */
-bool hak_partition_is_told(uint32_t entry);
+/* Whether the entry tells the partition; false: realloc decides by the calling thread. */
+bool hak_partition_is_known(uint32_t entry);
 
 #endif

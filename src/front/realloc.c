@@ -197,7 +197,7 @@ void *hak_resize(void *block, size_t size) {
     }
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     hak_partition_t partition = hak_partition_of(block, entry);
-    if (!hak_partition_is_told(entry) ||
+    if (!hak_partition_is_known(entry) ||
         partition == hak_tcache_partition(hak_tcache_self(hak_pagemap_base()))) {
         return resize(block, size);
     }

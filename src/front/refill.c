@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fills an empty bin from the slabs; when memory is out, after reclaim. If
- * that does not help, the request gets a block of its own (refill_apart). */
+ * that does not help, the request gets a large block (refill_from_large). */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
@@ -86,7 +86,7 @@ static hak_blocks_t refill_from_slabs(hak_tcache_t *tcache, unsigned sc) {
 }
 
 /* No slab fits into the memory that a limit leaves: a unit, or a mapping of its own, may. */
-static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *request) {
+static HAK_COLD void *refill_from_large(hak_tcache_t *tcache, const hak_request_t *request) {
     hak_partition_t partition = hak_tcache_partition(tcache);
     void *block = hak_large_alloc(partition, request->bytes, request->align).block;
     if (block == NULL) {
@@ -101,16 +101,16 @@ static HAK_COLD void *refill_apart(hak_tcache_t *tcache, const hak_request_t *re
     return block;
 }
 
-/* Memory is out: a block apart; else all that reclaim finds, for *blocks or a block apart. NULL
+/* Memory is out: a large block; else all that reclaim finds, for *blocks or a large block. NULL
  * without blocks: nothing is left. */
 static HAK_COLD void *refill_scarce(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request,
                                     hak_blocks_t *blocks) {
-    void *block = refill_apart(tcache, request);
+    void *block = refill_from_large(tcache, request);
     if (block == NULL) {
         *blocks = refill_reclaim(tcache, sc, HAK_UNIT_BYTES);
     }
     if (block == NULL && blocks->count == 0) {
-        block = refill_apart(tcache, request);
+        block = refill_from_large(tcache, request);
         hak_single_writer_add(&tcache->counters.oom, block == NULL);
     }
     return block;

@@ -10,23 +10,23 @@
 
 enum { ACCUSE_DETAIL_BYTES = 160 };
 
-static void accuse_deed(const char *what, const hak_guard_deed_t *deed) {
-    hak_warn("  %s by thread %u:", what, deed->thread_id);
-    hak_guard_stack_print(deed->frame, deed->count);
+static void event_print(const char *what, const hak_guard_event_t *event) {
+    hak_warn("  %s by thread %u:", what, event->thread_id);
+    hak_guard_stack_print(event->frame, event->count);
 }
 
-static void accuse_history(const hak_guard_slot_t *slot) {
+static void report_history(const hak_guard_slot_t *slot) {
     if (slot == NULL || slot->block == NULL) {
         return;
     }
     if (slot->freed.thread_id != 0) {
-        accuse_deed("freed", &slot->freed);
+        event_print("freed", &slot->freed);
     }
-    accuse_deed("allocated", &slot->allocated);
+    event_print("allocated", &slot->allocated);
 }
 
 /* "write at 3 bytes into the freed 24-byte block at 0x...": how much was written is not known. */
-static void accuse_place(hak_text_t *text, const char *access, const void *address,
+static void report_place(hak_text_t *text, const char *access, const void *address,
                          const hak_guard_slot_t *slot) {
     const char *at = address, *end = slot->block + slot->bytes;
     bool is_free = hak_load_relaxed(&slot->state) == HAK_GUARD_FREED;
@@ -39,21 +39,21 @@ static void accuse_place(hak_text_t *text, const char *access, const void *addre
                     slot->bytes, (const void *)slot->block);
 }
 
-static void accuse_line(hak_fatal_kind_t kind, const char *access, const void *address,
+static void report_line(hak_fatal_kind_t kind, const char *access, const void *address,
                         const hak_guard_slot_t *slot) {
     HAK_TEXT(text, ACCUSE_DETAIL_BYTES - 1);
     if (slot != NULL && slot->block != NULL) {
-        accuse_place(&text, access, address, slot);
+        report_place(&text, access, address, slot);
     }
     hak_fatal_say(kind, address, text.length != 0 ? hak_text_string(&text) : NULL);
 }
 
-void hak_guard_accuse(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot) {
-    hak_guard_deed_t found = {.thread_id = hak_os_thread_id()};
-    accuse_line(kind, "", address, slot);
+void hak_guard_report(hak_fatal_kind_t kind, const void *address, const hak_guard_slot_t *slot) {
+    hak_guard_event_t found = {.thread_id = hak_os_thread_id()};
+    report_line(kind, "", address, slot);
     found.count = hak_stack_walk(found.frame, HAK_GUARD_FRAMES);
-    accuse_deed("found", &found);
-    accuse_history(slot);
+    event_print("found", &found);
+    report_history(slot);
     hak_guard_stack_hint();
     hak_fatal_end();
 }
@@ -119,7 +119,7 @@ enum { TRAP_NAPS = 1000 }; /* about a second, for another thread's report */
 static const uint64_t TRAP_NAP_NS = 1000000;
 
 bool hak_guard_trap(const hak_os_trap_t *trap) {
-    hak_guard_deed_t access = {.thread_id = hak_os_thread_id(), .frame = {trap->code}};
+    hak_guard_event_t access = {.thread_id = hak_os_thread_id(), .frame = {trap->code}};
     hak_stack_at_t at = {.code = trap->code,
                          .stack = (uintptr_t)trap->stack,
                          .frame = (uintptr_t)trap->frame,
@@ -136,13 +136,13 @@ bool hak_guard_trap(const hak_os_trap_t *trap) {
         hak_os_sleep(TRAP_NAP_NS);
     }
     if (slot != NULL) {
-        accuse_line(kind, trap->access, trap->address, slot);
+        report_line(kind, trap->access, trap->address, slot);
     } else {
         trap_say_wrong_tag(trap);
     }
     access.count = 1 + hak_stack_walk_from(&at, access.frame + 1, HAK_GUARD_FRAMES - 1);
-    accuse_deed("accessed", &access);
-    accuse_history(slot);
+    event_print("accessed", &access);
+    report_history(slot);
     hak_guard_stack_hint();
     hak_store_release(&hak_guard_region.is_telling, 0); /* pairs TELLING */
     return true;

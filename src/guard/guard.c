@@ -253,7 +253,7 @@ static void canary_write(const hak_guard_slot_t *slot) {
 
 static HAK_COLD void canary_died(hak_guard_slot_t *slot, hak_fatal_kind_t kind, const void *at) {
     hak_store_relaxed(&slot->state, HAK_GUARD_LIVE); /* its state when it was overwritten */
-    hak_guard_accuse(kind, at, slot);
+    hak_guard_report(kind, at, slot);
 }
 
 /* Fatal if a stray write hit it: reports the byte nearest to the block, which tells most. */
@@ -280,9 +280,9 @@ static uint32_t guard_thread_id(void) {
 }
 
 /* Records the thread and its stack. */
-static void deed_note(hak_guard_deed_t *deed) {
-    deed->thread_id = guard_thread_id();
-    deed->count = hak_stack_walk(deed->frame, HAK_GUARD_FRAMES);
+static void event_note(hak_guard_event_t *event) {
+    event->thread_id = guard_thread_id();
+    event->count = hak_stack_walk(event->frame, HAK_GUARD_FRAMES);
 }
 
 /* Half of the blocks end at a guard, as far as their alignment allows; half begin at one. */
@@ -296,7 +296,7 @@ static void *slot_fill(hak_guard_slot_t *slot, const hak_request_t *request, boo
     slot->bytes = (uint32_t)bytes;
     slot->freed.thread_id = 0;
     slot->freed.count = 0;
-    deed_note(&slot->allocated);
+    event_note(&slot->allocated);
     canary_write(slot);
     hak_store_release(&slot->state, HAK_GUARD_LIVE); /* pairs GUARD-6 */
     hak_count(guard_sample);
@@ -331,18 +331,18 @@ static hak_fatal_kind_t free_kind(const hak_guard_slot_t *slot, const void *bloc
     return slot->block == block ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_DEAD_FREE;
 }
 
-/* Of two threads that free the block, one is accused. */
+/* Of two threads that free the block, one is reported. */
 static HAK_COLD void guard_free(void *block) {
     hak_guard_slot_t *slot = hak_guard_slot_of(block);
     uint32_t live = HAK_GUARD_LIVE;
     hak_set_unlocked_update(true); /* as in guard_sample */
     if (slot == NULL || slot->block != block ||
         !hak_cas_acquire(&slot->state, &live, HAK_GUARD_FREED)) { /* pairs GUARD-6 */
-        hak_guard_accuse(free_kind(slot, block), block, slot);
+        hak_guard_report(free_kind(slot, block), block, slot);
     }
     canary_check(slot);
     hak_count(guard_free);
-    deed_note(&slot->freed);
+    event_note(&slot->freed);
     slot_conceal(slot);
     slot_give(slot);
     hak_set_unlocked_update(false);
@@ -352,7 +352,7 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
     const hak_guard_slot_t *slot = hak_guard_slot_of(block);
     if (slot == NULL || slot->block != block ||
         hak_load_acquire(&slot->state) != HAK_GUARD_LIVE) { /* pairs GUARD-6 */
-        hak_guard_accuse(kind, block, slot);
+        hak_guard_report(kind, block, slot);
     }
     return slot->bytes;
 }

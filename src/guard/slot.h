@@ -19,20 +19,20 @@ typedef enum hak_guard_state {
 } hak_guard_state_t;
 
 /* The thread and the stack of an allocation or a free. */
-typedef struct hak_guard_deed {
+typedef struct hak_guard_event {
     uint32_t thread_id; /* 0: none yet */
     uint32_t count;
     uintptr_t frame[HAK_GUARD_FRAMES];
-} hak_guard_deed_t;
+} hak_guard_event_t;
 
 /* Fields that are not atomic belong to the thread that takes the slot to use or free it (GUARD-2);
  * reports read them unordered. */
 typedef struct hak_guard_slot {
-    uint32_t state;             /* [atomic] */
-    uint32_t bytes;             /* as requested, but at least 1 */
-    char *block;                /* NULL: none so far */
-    hak_guard_deed_t allocated; /* of the block, also once it is free */
-    hak_guard_deed_t freed;
+    uint32_t state;              /* [atomic] */
+    uint32_t bytes;              /* as requested, but at least 1 */
+    char *block;                 /* NULL: none so far */
+    hak_guard_event_t allocated; /* of the block, also once it is free */
+    hak_guard_event_t freed;
 } hak_guard_slot_t;
 
 typedef struct hak_guard_region {
@@ -66,7 +66,7 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
 }
 
 /* Ends the process with a report of `kind`, found at `frame`. `slot` may be NULL. */
-HAK_COLD HAK_NORETURN void hak_guard_accuse(hak_fatal_kind_t kind, const void *address,
+HAK_COLD HAK_NORETURN void hak_guard_report(hak_fatal_kind_t kind, const void *address,
                                             const hak_guard_slot_t *slot);
 
 /* Called for every trap of the process. */

@@ -13,7 +13,7 @@
  * retain_percent. Sums fade to a half in 4.4 s. The keep time of the least price decides once it is
  * clearly cheaper. All see the same load, so none has to be tried out.
  *
- * Near the limit of a control group, where memory is dearer than any even time says, it only keeps
+ * Near the limit of a control group, where memory costs more than any even time says, it only keeps
  * score. If the memory really taken and held costs far more than foretold (the kernel refuses, or
  * what is free does not fit), the standard rules decide for a while.
  *

@@ -108,8 +108,8 @@ enum {
     REGRET_MOST = 100,
 };
 
-HAK_LOCKED_STATE uint64_t hak_target_purged_units; /* [atomic] counters a window ago */
-HAK_LOCKED_STATE uint64_t hak_target_again_units;  /* [atomic] */
+HAK_LOCKED_STATE uint64_t hak_target_purged_units;    /* [atomic] counters a window ago */
+HAK_LOCKED_STATE uint64_t hak_target_refaulted_units; /* [atomic] */
 
 /* Each window: for a footprint that oscillates beyond the bound, which no keep time helps. */
 static void regret_learn(void) {
@@ -117,7 +117,7 @@ static void regret_learn(void) {
     uint64_t again = hak_load_relaxed(&hak_counters.purge_regret_units);
     size_t percent = hak_load_relaxed(&hak_knobs.retain_learned_percent);
     purged = hak_regret_growth(&hak_target_purged_units, purged);
-    again = hak_regret_growth(&hak_target_again_units, again);
+    again = hak_regret_growth(&hak_target_refaulted_units, again);
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
     percent = learns && again > hak_most(purged / REGRET_PART, REGRET_LEAST)
                   ? hak_least(percent + REGRET_UP, REGRET_MOST)

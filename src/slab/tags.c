@@ -38,7 +38,7 @@ HAK_TAG_CODE void *hak_tag_give(void *block, size_t bytes, unsigned last) {
 HAK_TAG_CODE void *hak_tag_take(void *block, size_t bytes) {
     char *address = hak_tag_strip(block);
     if (HAK_UNLIKELY(hak_cpu_tag_load(address) != block)) {
-        hak_tag_accuse(block, HAK_FATAL_DOUBLE_FREE);
+        hak_tag_report(block, HAK_FATAL_DOUBLE_FREE);
     }
     hak_cpu_tag_store(address, bytes);
     return address;
@@ -48,7 +48,7 @@ HAK_TAG_CODE uintptr_t hak_tag_peek(const uintptr_t *word) {
     return hak_cpu_tag_peek(word);
 }
 
-void hak_tag_accuse(const void *block, hak_fatal_kind_t kind) {
+void hak_tag_report(const void *block, hak_fatal_kind_t kind) {
     const void *address = hak_tag_strip(block);
     const char *detail = "the block was handed out again";
     if (kind == HAK_FATAL_DOUBLE_FREE) {

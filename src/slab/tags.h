@@ -53,7 +53,7 @@ void *hak_tag_take(void *block, size_t bytes);
 /* A word of memory, whatever its tag. */
 uintptr_t hak_tag_peek(const uintptr_t *word);
 /* Fatal: the tag of a block's address is not its memory's. */
-HAK_COLD HAK_NORETURN void hak_tag_accuse(const void *block, hak_fatal_kind_t kind);
+HAK_COLD HAK_NORETURN void hak_tag_report(const void *block, hak_fatal_kind_t kind);
 
 /* --- everywhere ------------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ HAK_INLINE bool hak_tag_fits(const void *address) {
 
 HAK_INLINE void hak_tag_check(const void *block, hak_fatal_kind_t kind) {
     if (HAK_UNLIKELY(!hak_tag_fits(block))) {
-        hak_tag_accuse(block, kind);
+        hak_tag_report(block, kind);
     }
 }
 

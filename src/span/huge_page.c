@@ -6,7 +6,7 @@
  * (docs/experiments/0007-huge-pages.md):
  *
  *   the span will be written to throughout (span/dense.h), much is in use,
- *   and first touches are not dear                                                huge
+ *   and first touches are not slow                                                huge
  *   else                                                                          small
  *
  * Superslabs are filled from the oldest on (SPAN-5): a new range opens when the older ones are
@@ -26,18 +26,18 @@ enum {
     HUGE_PAGE_MIXED_MOST = 8192,
     /* A first touch takes 0.2 ms, its 512 small OS pages 1 to 1.5; but 5 to 30 ms in a virtual
      * machine whose host took the unused memory back (docs/experiments/0108-dear-huge-pages.md). */
-    HUGE_PAGE_DEAR_NS = 2000000,
+    HUGE_PAGE_SLOW_NS = 2000000,
     /* This many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms
      * may lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse.
      */
-    HUGE_PAGE_DEAR_RUN = 4,
+    HUGE_PAGE_SLOW_RUN = 4,
     HUGE_PAGE_PAUSE = 64, /* ranges with small OS pages, until one is huge, as a probe */
 };
 
 /* --- what first touches cost ------------------------------------------------------------------ */
 
 /* A range is opened; the taker of the span finds its unit here, touches it and notes how long that
- * took. Until then no other is timed: a cheap touch would overtake a dear one. The child
+ * took. Until then no other is timed: a fast touch would overtake a slow one. The child
  * of a fork forgets it, as its thread may be gone. */
 HAK_LOCKED_STATE uintptr_t hak_huge_page_due; /* [atomic] */
 
@@ -48,11 +48,11 @@ HAK_COLD void hak_huge_page_touch(char *block) {
         hak_os_fault_touch(block);
     }
     *(volatile char *)block = 0; /* nothing is there yet */
-    bool is_dear = hak_os_now_ns() - begin_ns > HUGE_PAGE_DEAR_NS;
+    bool is_slow = hak_os_now_ns() - begin_ns > HUGE_PAGE_SLOW_NS;
     hak_lock_acquire(HAK_LOCK_SPAN);
     if (hak_cas_relaxed(&hak_huge_page_due, &due, 0)) { /* else another one is due by now */
-        unsigned run = is_dear ? hak_span_state.huge_price + 1u : 0;
-        run = run < HUGE_PAGE_DEAR_RUN ? run : HUGE_PAGE_DEAR_RUN + HUGE_PAGE_PAUSE;
+        unsigned run = is_slow ? hak_span_state.huge_price + 1u : 0;
+        run = run < HUGE_PAGE_SLOW_RUN ? run : HUGE_PAGE_SLOW_RUN + HUGE_PAGE_PAUSE;
         hak_span_state.huge_price = (uint8_t)run;
     }
     hak_lock_release(HAK_LOCK_SPAN);
@@ -67,15 +67,15 @@ static bool huge_price_allows(const char *unit) {
         *price = 0;
         return true;
     }
-    bool pauses = *price >= HUGE_PAGE_DEAR_RUN;
+    bool pauses = *price >= HUGE_PAGE_SLOW_RUN;
     bool may_time =
-        pauses ? *price == HUGE_PAGE_DEAR_RUN : hak_load_relaxed(&hak_huge_page_due) == 0;
+        pauses ? *price == HUGE_PAGE_SLOW_RUN : hak_load_relaxed(&hak_huge_page_due) == 0;
     if (may_time && unit != NULL) {
         hak_store_relaxed(&hak_huge_page_due, (uintptr_t)unit);
         *price += pauses ? HUGE_PAGE_PAUSE : 0; /* it waits for its probe */
         return true;
     }
-    *price -= *price > HUGE_PAGE_DEAR_RUN;
+    *price -= *price > HUGE_PAGE_SLOW_RUN;
     hak_count_by(huge_page_pause, pauses);
     return !pauses || learn == HAK_LEARN_COUNTERFACTUAL;
 }

@@ -31,7 +31,7 @@ typedef struct hak_span_state {
     uint32_t count;      /* superslabs mapped */
     hak_refusal_t refusal;
     uint32_t end; /* places in use, empty ones included */
-    /* Dear first touches of huge pages in a row; from 4 on, and so many more ranges to open with
+    /* Slow first touches of huge pages in a row; from 4 on, and so many more ranges to open with
      * small OS pages. */
     uint8_t huge_price;
     bool lacks_huge_pages;   /* the kernel refused one */

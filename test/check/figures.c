@@ -109,8 +109,8 @@
     X(vacant_unmapped_calls, UNMAP_STEP)                                                           \
     X(huge_page_bytes, HAK_HUGE_PAGE_BYTES)                                                        \
     X(huge_page_least_bytes, (uint64_t)HUGE_PAGE_LEAST_UNITS *HAK_UNIT_BYTES)                      \
-    X(huge_page_dear_ns, HUGE_PAGE_DEAR_NS)                                                        \
-    X(huge_page_dear_run, HUGE_PAGE_DEAR_RUN)                                                      \
+    X(huge_page_slow_ns, HUGE_PAGE_SLOW_NS)                                                        \
+    X(huge_page_slow_run, HUGE_PAGE_SLOW_RUN)                                                      \
     X(huge_page_pause, HUGE_PAGE_PAUSE)                                                            \
     X(guard_slots, HAK_GUARD_SLOTS)                                                                \
     X(guard_slots_most, HAK_GUARD_SLOTS_MOST)                                                      \

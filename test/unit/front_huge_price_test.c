@@ -5,7 +5,7 @@
 #include "span/span_state.h"
 #include "unit/front.h"
 
-enum { FRESH_MOST = 64 << 10, DEAR_NS = 3000000 };
+enum { FRESH_MOST = 64 << 10, SLOW_NS = 3000000 };
 
 static void *huge_price_blocks[FRESH_MOST];
 
@@ -15,7 +15,7 @@ UNIT_AROUND(huge_price_begin) {
     hak_span_state.lacks_huge_pages = false;
     hak_os_fault_clear();
     hak_os_fault_stop_clock();
-    hak_os_fault_slow_touches(DEAR_NS);
+    hak_os_fault_slow_touches(SLOW_NS);
     hak_span_state.huge_price = 0;
     hak_huge_page_due = 0;
     return hak_os_page_bytes() != 4096; /* the feature is for small OS pages */
@@ -23,7 +23,7 @@ UNIT_AROUND(huge_price_begin) {
 
 #define HUGE_PRICE_TEST(name) UNIT_TEST_WITH(name, huge_price_begin, NULL)
 
-/* Of 64 MiB in fresh blocks of so many bytes, four touches are dear, and then others are not made.
+/* Of 64 MiB in fresh blocks of so many bytes, four touches are slow, and then others are not made.
  */
 static void expect_pause(size_t bytes) {
     uint64_t pause = hak_counters.huge_page_pause;

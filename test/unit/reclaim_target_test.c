@@ -138,7 +138,7 @@ LEARNED_TEST(what_is_learned_is_bounded_as_all_unused_memory_is) {
     assert_true(unused() <= HAK_SUPERSLAB_BYTES);
 }
 
-/* Where holding is dear, unused memory goes before a window has passed. */
+/* Where holding costs much, unused memory goes before a window has passed. */
 LEARNED_TEST(taken_again_late_goes_early) {
     hak_knobs.retain_percent = 1;
     (void)breathe(4, 10, 10);
