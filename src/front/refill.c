@@ -16,11 +16,10 @@
 enum { SENDING_BYTES = 32 << 10, SENDING_BLOCKS = 256, LONG_RUN = 8 };
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
- * threads exchange blocks the amplitude has no end, and more than SENDING_BYTES bring little
- * (docs/experiments/0130-bins-without-owners.md), but where the frees come in long runs (0154). */
+ * threads exchange blocks it has no end: bounds (docs/experiments/0154-bins-of-long-runs.md). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    unsigned more = side->overflows < LONG_RUN ? 0 : 1;
+    unsigned more = side->overflows >= LONG_RUN;
     size_t blocks = (size_t)side->capacity * 2, bytes = blocks * hak_sc_info[sc].bytes;
     bool may_grow =
         !side->has_sent || (blocks >> 2 * more <= SENDING_BLOCKS && bytes >> more <= SENDING_BYTES);
@@ -37,8 +36,7 @@ enum { REFILL_BYTES = 4096 }; /* one OS page */
  * blocks: a thread that uses little of a class shall not keep much of it. */
 static uint32_t refill_want(hak_tcache_t *tcache, unsigned sc) {
     const hak_bin_side_t *side = hak_bin_side(tcache, sc);
-    uint32_t half = (uint32_t)side->capacity / 2;
-    uint32_t want = side->want;
+    uint32_t half = (uint32_t)side->capacity / 2, want = side->want;
     if (want * hak_sc_info[sc].bytes < REFILL_BYTES) {
         size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks) + 1;
         hak_bin_resize(tcache, sc, side->capacity, (uint32_t)hak_least(want * 2, most));

@@ -82,8 +82,8 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     record->is_guarded = is_guarded;
     record->unit = (uint8_t)span.unit;
     hak_store_relaxed(&record->units, (uint8_t)count);
-    hak_pagemap_set(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
-    hak_pagemap_set(span.base, 1, HAK_KIND_LARGE);
+    hak_pagemap_set_units(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
+    hak_pagemap_set_units(span.base, 1, HAK_KIND_LARGE);
     hak_span_touch(span.base);
     result.block = span.base;
     result.is_zero = span.is_zero;
@@ -106,7 +106,7 @@ HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_la
     if (HAK_HARDEN && record->is_guarded) {
         hak_guarded_free(superslab, record->unit, count);
     } else {
-        hak_pagemap_set(block, count, 0);
+        hak_pagemap_set_units(block, count, 0);
         hak_span_free(superslab, record->unit, count, count);
     }
     return true;
@@ -192,7 +192,7 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
             return block;
         }
         hak_store_relaxed(&record->units, (uint8_t)wanted);
-        hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
+        hak_pagemap_set_units((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);
         hak_span_free(superslab, record->unit + (unsigned)wanted, count - (unsigned)wanted,
                       count - (unsigned)wanted);
         return block;
@@ -200,8 +200,8 @@ void *hak_large_resize(void *block, uint32_t entry, size_t bytes) {
     if (wanted <= HAK_SUPERSLAB_UNITS &&
         (is_guarded ? hak_guarded_grow(superslab, record->unit, count, (unsigned)wanted)
                     : hak_span_extend(superslab, record->unit, count, (unsigned)wanted))) {
-        hak_pagemap_set((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
-                        HAK_KIND_LARGE_BODY);
+        hak_pagemap_set_units((char *)block + (size_t)count * HAK_UNIT_BYTES, wanted - count,
+                              HAK_KIND_LARGE_BODY);
         hak_store_relaxed(&record->units, (uint8_t)wanted);
         return block;
     }

@@ -19,7 +19,7 @@ enum {
 void hak_slab_set_entry(const hak_slab_t *slab) {
     uint32_t first_entry = slab->has_purged_pages ? (uint32_t)HAK_KIND_PURGED
                                                   : hak_load_relaxed(&slab->owner)->first_entry;
-    hak_pagemap_set(slab->base, slab->units, hak_sc_entry(first_entry, slab->sc));
+    hak_pagemap_set_units(slab->base, slab->units, hak_sc_entry(first_entry, slab->sc));
 }
 
 /* The purged pages are about to be written to. */
@@ -159,7 +159,7 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[slab->sc],
                           slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
-    hak_pagemap_set(slab->base, slab->units, 0);
+    hak_pagemap_set_units(slab->base, slab->units, 0);
     hak_single_writer_add(&owner->counters[slab->sc].slab_retire, 1);
     hak_single_writer_add(&owner->slab_count[slab->sc], -1u);
     hak_span_free(superslab, slab->unit, slab->units, touched_units);

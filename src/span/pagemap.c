@@ -69,18 +69,19 @@ static void pagemap_note(const void *address, size_t offset, size_t bytes) {
     }
 }
 
-void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+void hak_pagemap_set_units(const void *base, size_t count, uint32_t entry) {
     uintptr_t origin = hak_pagemap_base();
     uint32_t *place = hak_pagemap_entry(origin, hak_pagemap_index(origin, base));
-    size_t inside = (uint16_t)((uintptr_t)base >> HAK_UNIT_LOG2);
-    size_t most = HAK_PAGEMAP_LEAF_UNITS - inside;
-    size_t here = count < most ? count : most;
-    if (entry != 0) {
-        pagemap_note(base, inside * sizeof *place, here * sizeof *place);
-    }
-    for (size_t i = 0; i < here; i++) {
+    for (size_t i = 0; i < count; i++) {
         hak_store_relaxed(&place[i], entry);
     }
+}
+
+void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+    size_t inside = (uint16_t)((uintptr_t)base >> HAK_UNIT_LOG2);
+    size_t here = hak_least(count, HAK_PAGEMAP_LEAF_UNITS - inside);
+    pagemap_note(base, inside * sizeof entry, here * sizeof entry);
+    hak_pagemap_set_units(base, here, entry);
     if (HAK_UNLIKELY(here != count)) { /* the next leaf */
         hak_pagemap_set((const char *)base + here * HAK_UNIT_BYTES, count - here, entry);
     }

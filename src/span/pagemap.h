@@ -26,8 +26,8 @@
  *          HAK_LOCK_GUARD, the superslab of an address only under HAK_LOCK_SPAN. So a holder of all
  *          three may purge an OS page of a leaf that reads as zero and maps no superslab.
  *   MAP-7  Before a part of a leaf is written to, `hak_pagemap_written` says so, for all leaves
- *          whose roots share a word, under the locks of MAP-6 (those for a superslab's units when
- *          it comes). So a trim reads, and makes resident, no part that nobody wrote to. */
+ *          whose roots share a word, under the locks of MAP-6; for a superslab's units when it
+ *          comes. So a trim reads, and makes resident, no part that nobody wrote to. */
 #ifndef HAK_SPAN_PAGEMAP_H
 #define HAK_SPAN_PAGEMAP_H
 
@@ -138,6 +138,8 @@ bool hak_pagemap_prepare(const void *base, size_t bytes);
 
 /* Writes the same entry to `count` units; the range was prepared. */
 void hak_pagemap_set(const void *base, size_t count, uint32_t entry);
+/* The same for units of one superslab, which are noted as long as it is there (MAP-7). */
+void hak_pagemap_set_units(const void *base, size_t count, uint32_t entry);
 /* Makes a unit's entry 0, of all threads that try the first only; false: it was not `entry`. */
 HAK_INLINE bool hak_pagemap_take(const void *address, uint32_t entry) {
     uintptr_t base = hak_pagemap_base();

@@ -71,7 +71,7 @@ unsigned world_unit(const void *address) {
     return (unsigned)(((const char *)address - world_superslab.base) / HAK_UNIT_BYTES);
 }
 
-void hak_pagemap_set(const void *base, size_t count, uint32_t entry) {
+void hak_pagemap_set_units(const void *base, size_t count, uint32_t entry) {
     (void)count; /* slabs of the class have one unit */
     hak_store_relaxed(world_entry(world_unit(base)), entry);
 }

@@ -88,7 +88,7 @@ MUTANTS = [
            "        extent->base += bytes;", "",
            "unit_large_huge_cache"),
     Mutant("shrunk_block_keeps_its_body", "src/large/large.c",
-           "        hak_pagemap_set((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);", "",
+           "        hak_pagemap_set_units((char *)block + wanted * HAK_UNIT_BYTES, count - wanted, 0);", "",
            "unit_large_large"),
     Mutant("joined_ranges_are_zero", "src/large/vacant.c",
            "        range->is_zero = range->is_zero && joined.is_zero;", "",

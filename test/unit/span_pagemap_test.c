@@ -146,10 +146,10 @@ UNIT_TEST(zero_leaf_after_span_traffic_stays_zero) {
     hak_span_t spans[40];
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
         spans[i] = unit_span(1 + i % 16, HAK_UNIT_BYTES);
-        hak_pagemap_set(spans[i].base, spans[i].count, 0x4200);
+        hak_pagemap_set_units(spans[i].base, spans[i].count, 0x4200);
     }
     for (unsigned i = 0; i < UNIT_COUNT(spans); i++) {
-        hak_pagemap_set(spans[i].base, spans[i].count, 0);
+        hak_pagemap_set_units(spans[i].base, spans[i].count, 0);
         unit_span_free(&spans[i], 0);
     }
     hak_span_purge(0);
@@ -203,6 +203,10 @@ UNIT_TEST(trim_leaves_entries_of_a_superslab_alone) {
         assert_int_equal(hak_os_resident(first, page), page);
         assert_int_equal(hak_os_resident(first + page, page), 0);
     }
+    hak_pagemap_set_units(mapped, 1, 0x4200); /* noted as long as the superslab is there */
+    hak_pagemap_trim();
+    assert_int_equal(entry_at((uintptr_t)mapped), 0x4200);
+    hak_pagemap_set_units(mapped, 1, 0);
     hak_pagemap_set_superslab(mapped, NULL);
     hak_pagemap_trim();
     if (!unit_is_emulated()) {
