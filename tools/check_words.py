@@ -30,6 +30,10 @@ WORDS = {  # the word as it was written -> the word to use
     r"\bnext allocator": "underlying allocator",
     r"\bhand(?:s|ed|ing)? over\b": "send, flush",
     r"\b\w*(?:owner|slab|large)_(?:\w*_)?(?:holes|spared?)\b": "idle pages, purged pages; give_back",
+    r"\btend(?:ed|s|ing)?\b": "maintain",
+    r"(?<!-)\bdear(?:er)?\b(?!-)|\w*_dear\b": "slow, costly",
+    r"\bdeeds?\b|\baccus\w*": "event, report",
+    r"\w*again_bytes": "refaulted_bytes",
     r"\w*residence": "RSS by cause (observe/rss.c)",
     r"\b(?:(?:for|by|to|in|of|only|also|but) who|whoever)\b|\bwho (?:looks|finds|has|is|wants|waits|reads)\b": "name the noun",
 }

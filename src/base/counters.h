@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counters of slow-path events, never touched on a hit path. Every layer counts, the observer
- * reports (observe/collect.c). Counters of tcaches and owners have one writer at a time and are
- * read as estimates; those of the process are atomic. */
+ * Counters of slow-path events, never touched on a hit path. Every layer counts, the observer and
+ * malloc_stats report. Counters of tcaches and owners have one writer at a time and are read as
+ * estimates; those of the process are atomic. */
 #ifndef HAK_BASE_COUNTERS_H
 #define HAK_BASE_COUNTERS_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters of the core. conf/ writes the options at start and for hak_option_set; of
- * these mallopt and mallctl two, and the process's start three more, by what is possible (life/,
- * guard/). reclaim/ writes the others. All are [atomic], relaxed. */
+ * The live parameters of the core, all [atomic], relaxed. conf/ writes the options at start and for
+ * hak_option_set, mallopt and mallctl; life/ and guard/ lower what cannot be; reclaim/ the rest. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 

@@ -330,9 +330,9 @@ static int value_change(const control_call_t *call, uint64_t value) {
         return tcache_number_end(value, row->kind == HAK_JE_TCACHE_DESTROY);
     case HAK_JE_DECAY:
         return decay_set((int64_t)value);
-    case HAK_JE_TEND:
+    case HAK_JE_MAINTAIN:
     case HAK_JE_PURGE:
-        return purge(row->kind == HAK_JE_TEND);
+        return purge(row->kind == HAK_JE_MAINTAIN);
     case HAK_JE_DSS:
         return dss_set(row, (const char *)(uintptr_t)value);
     case HAK_JE_RESET:

@@ -41,7 +41,7 @@ typedef enum hak_je_kind {
     HAK_JE_CREATE,
     HAK_JE_LOOKUP,
     HAK_JE_DECAY,
-    HAK_JE_TEND,
+    HAK_JE_MAINTAIN,
     HAK_JE_PURGE,
     HAK_JE_RESET,
     HAK_JE_DSS,

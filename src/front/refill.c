@@ -16,7 +16,7 @@
 enum { SENDING_BYTES = 32 << 10, SENDING_BLOCKS = 256, LONG_RUN = 8 };
 
 /* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
- * threads exchange blocks it has no end: bounds (docs/experiments/0154-bins-of-long-runs.md). */
+ * threads exchange blocks it has none: bounds (docs/experiments/0154-bins-of-long-runs.md). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     unsigned more = side->overflows >= LONG_RUN;

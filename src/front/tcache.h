@@ -98,7 +98,7 @@ struct hak_tcache {
     uint32_t drawn;                 /* [thread] TCACHE-7 */
     uint16_t initial_bytes;         /* [thread] of a bin at first */
     uint8_t shrink_cursor;          /* [thread] class to visit next */
-    uint8_t flush_round;            /* [thread] hak_event_flush_round at its last look */
+    uint8_t flush_round;            /* [thread] hak_event_flush_round when last read */
     int64_t guard_left;       /* [thread] blocks of refills until a guarded one is due, if > 0 */
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */

@@ -8,7 +8,7 @@
 #include "slab/slab_inl.h"
 #include "stack/stack.h"
 
-enum { ACCUSE_DETAIL_BYTES = 160 };
+enum { REPORT_DETAIL_BYTES = 160 };
 
 static void event_print(const char *what, const hak_guard_event_t *event) {
     hak_warn("  %s by thread %u:", what, event->thread_id);
@@ -41,7 +41,7 @@ static void report_place(hak_text_t *text, const char *access, const void *addre
 
 static void report_line(hak_fatal_kind_t kind, const char *access, const void *address,
                         const hak_guard_slot_t *slot) {
-    HAK_TEXT(text, ACCUSE_DETAIL_BYTES - 1);
+    HAK_TEXT(text, REPORT_DETAIL_BYTES - 1);
     if (slot != NULL && slot->block != NULL) {
         report_place(&text, access, address, slot);
     }
@@ -106,7 +106,7 @@ static bool trap_is_wrong_tag(const hak_os_trap_t *trap) {
 }
 
 static void trap_say_wrong_tag(const hak_os_trap_t *trap) {
-    HAK_TEXT(text, ACCUSE_DETAIL_BYTES - 1);
+    HAK_TEXT(text, REPORT_DETAIL_BYTES - 1);
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), trap->address);
     bool is_free = hak_slab_is_entry(entry) && hak_tag_load(trap->address) == 0;
     hak_text_format(&text, "%s of %s", trap->access,

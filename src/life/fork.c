@@ -27,7 +27,7 @@ static HAK_TLS uint64_t fork_signals; /* [thread] the mask before the fork */
 static bool fork_has_streams;         /* [atomic] the fork in progress took the streams' lock */
 static bool fork_has_threads;         /* [holder] of all our locks */
 static bool fork_lacks_locks;         /* [lock of musl's handlers] hak_libc_fork_locks is to come */
-static uint8_t fork_children;         /* [atomic] depth of forks above this process; wraps */
+static uint8_t fork_children;         /* depth of forks; written by a child's only thread; wraps */
 
 /* Signals stay open while the thread waits, as in the C library: the holder of the lock may wait
  * for a signal's handler. That handler may fork, and the child return to here, where the lock is

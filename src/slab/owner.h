@@ -16,7 +16,7 @@ struct hak_owner {
     hak_slab_t *queue;    /* [atomic] slabs that received remote frees */
     uint32_t users;       /* [atomic] threads whose home it is */
     uint32_t first_entry; /* [const] its id << 8, as in page-map entries; or a kind (SLAB-10) */
-    bool is_left;         /* [atomic] its last user left, and it has not been tended since */
+    bool is_left;         /* [atomic] its last user left, and no maintenance came since */
     hak_owner_t *next;    /* [const] list of all owners */
     HAK_LINE_ALIGNED hak_owner_lock_t lock;
     hak_slab_t *ready;                 /* [lock OWNER] taken from the queue, not drained yet */

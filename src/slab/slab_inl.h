@@ -12,7 +12,7 @@ HAK_INLINE bool hak_slab_is_ordinary(uint32_t entry) {
     return (uint8_t)(entry - HAK_KIND_PER_CLASS) < HAK_SC_PLACES;
 }
 
-/* Whether the entry is that of a slab with purged pages or of sampled blocks: without an owner. */
+/* Whether the entry is that of a slab with purged pages or of sampled blocks: it names no owner. */
 HAK_INLINE bool hak_slab_entry_is_apart(uint32_t entry) {
     return (entry & HAK_KIND_MASK) >= HAK_KIND_PURGED;
 }

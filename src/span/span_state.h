@@ -26,7 +26,7 @@ typedef struct hak_span_state {
     _Alignas(HAK_LINE_BYTES / 2) uint64_t counts;
     size_t low_units;    /* [atomic] least unused units in this window, as far as noticed */
     size_t high_units;   /* [atomic] most of them in this window */
-    size_t dip_units;    /* [atomic] least of them since the last look */
+    size_t dip_units;    /* [atomic] least of them since the last read */
     int32_t whole_count; /* [atomic] superslabs of which every unit is free; for a moment less */
     uint32_t count;      /* superslabs mapped */
     hak_refusal_t refusal;
