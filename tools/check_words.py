@@ -32,7 +32,7 @@ WORDS = {  # the word as it was written -> the word to use
     r"\b\w*(?:owner|slab|large)_(?:\w*_)?(?:holes|spared?)\b": "idle pages, purged pages; give_back",
     r"\btend(?:ed|s|ing)?\b": "maintain",
     r"(?<!-)\bdear(?:er)?\b(?!-)|\w*_dear\b": "slow, costly",
-    r"\bdeeds?\b|\baccus\w*": "event, report",
+    r"(?<![a-z])deeds?(?![a-z])|\w*accus\w*": "event, report",
     r"\w*again_bytes": "refaulted_bytes",
     r"\w*residence": "RSS by cause (observe/rss.c)",
     r"\b(?:(?:for|by|to|in|of|only|also|but) who|whoever)\b|\bwho (?:looks|finds|has|is|wants|waits|reads)\b": "name the noun",

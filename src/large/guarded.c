@@ -116,8 +116,8 @@ bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_span_t *sp
         guarded_end(&it, false);
         return false;
     }
-    hak_pagemap_set(first, 1, GUARD_ENTRY);
-    hak_pagemap_set(last, 1, GUARD_ENTRY);
+    hak_pagemap_set_units(first, 1, GUARD_ENTRY);
+    hak_pagemap_set_units(last, 1, GUARD_ENTRY);
     span->base = guarded_base(&it);
     span->unit = it.unit;
     span->count = count;
@@ -141,7 +141,7 @@ static bool held_trim(unsigned most, unsigned units) {
 void hak_guarded_free(hak_superslab_t *superslab, unsigned unit, unsigned count) {
     guarded_t it = {superslab, unit, count};
     char *base = guarded_base(&it);
-    hak_pagemap_set(base - HAK_UNIT_BYTES, count + 2, 0);
+    hak_pagemap_set_units(base - HAK_UNIT_BYTES, count + 2, 0);
     hak_hold_t hold = {.base = base, .bytes = (size_t)count * HAK_UNIT_BYTES};
     bool is_held = guards_may_be() && guarded_conceal(base, hold.bytes);
     if (is_held) {
@@ -170,7 +170,7 @@ bool hak_guarded_grow(hak_superslab_t *superslab, unsigned unit, unsigned count,
         units_release(superslab, unit + wanted, 1, 0);
         return false;
     }
-    hak_pagemap_set(next, 1, GUARD_ENTRY);
+    hak_pagemap_set_units(next, 1, GUARD_ENTRY);
     return true;
 }
 

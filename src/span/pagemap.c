@@ -135,8 +135,8 @@ static uint64_t leaf_purge(hak_pagemap_leaf_t *leaf, uint64_t written) {
                page_is_unused(leaf, page, bytes)) {
             page += bytes;
         }
-        if (page != from) {
-            hak_os_purge(from, (size_t)(page - from));
+        if (page != from && !hak_os_purge(from, (size_t)(page - from))) {
+            left |= written & parts_of((size_t)(from - (char *)leaf), (size_t)(page - from));
         }
         left |= page < end ? here : 0;
     }

@@ -10,8 +10,8 @@
  *
  * Invariants:
  *   MAP-1  A unit without a part of a live block reads 0, but for the ends of vacant ranges
- *          (large/huge_record.h), an owner's empty current slab (SLAB-3), and regions of the guard
- *          and of size-0 places. An address never mapped reads 0.
+ *          (large/huge_record.h), an owner's empty current slab (SLAB-3), guards (large/guarded.c,
+ *          guard/) and size-0 places. An address never mapped reads 0.
  *   MAP-2  All units of a slab carry the same entry: owner id << 8 | size class * 2 + 2. While it
  *          has purged pages, or if it is of sampled blocks (SLAB-9, SLAB-10), the low byte is the
  *          kind for that, and the next one has what the low byte would have.

@@ -41,6 +41,10 @@ it spills the bin
 the next allocator
 blocks are handed over
 hak_owner_purge_holes()
+slabs are tended
+a dear touch
+hak_guard_accuse(slot)
+again_bytes
 hak_residence_look()
 who finds it taken'
 
@@ -55,5 +59,6 @@ for file in src/slab/slab.c docs/page.md README.md; do
 done
 refused src/slab/slab.c '/* for who reads it: whoever comes, and others who come */' 2
 refused src/slab/slab.c 'find_free.c searches; hak_owner_lock(owner); a cold path; callback[0]; in_unlocked_update; fallback_use' 0
+refused docs/page.md 'attend; pretending; [measured](experiments/0108-dear-huge-pages.md); indeed' 0
 refused docs/page.md 'Flush the bin of the fallback tcache; event fallback_use.' 0
 exit $failed

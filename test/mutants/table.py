@@ -83,6 +83,13 @@ MUTANTS = [
     Mutant("refused_units_are_clean", "src/span/purge.c",
            "hak_or_relaxed(&superslab->clean_units, done);", "hak_or_relaxed(&superslab->clean_units, job->units);",
            "unit_span_refused"),
+    Mutant("units_of_a_superslab_not_noted", "src/span/pagemap.c",
+           "    pagemap_note(base, index * units, units);", "    (void)units;",
+           "unit_span_pagemap"),
+    Mutant("entry_that_goes_not_noted", "src/span/pagemap.c",
+           "    pagemap_note(base, inside * sizeof entry, here * sizeof entry);",
+           "    if (entry != 0) {\n        pagemap_note(base, inside * sizeof entry, here * sizeof entry);\n    }",
+           "unit_span_pagemap"),
     # --- large
     Mutant("extent_begins_where_it_did", "src/large/huge_cache.c",
            "        extent->base += bytes;", "",

@@ -247,6 +247,26 @@ UNIT_TEST(trim_reads_no_part_that_nobody_wrote_to) {
     }
 }
 
+/* A superslab's note serves its units; an entry that goes is noted, too: the child of a fork in the
+ * middle of a trim has no older notes. Both here are of the first part of the leaf. MAP-7 */
+UNIT_TEST(what_is_written_is_noted) {
+    static hak_superslab_t record;
+    const uint64_t address = 0x522800000000ull;
+    char *base = (char *)(uintptr_t)address;
+    uint64_t *notes = &hak_pagemap_written[(address >> HAK_PAGEMAP_LEAF_LOG2) % NOTES];
+    assert_true(hak_pagemap_prepare(base, HAK_SUPERSLAB_BYTES));
+    uint64_t taken = *notes;
+    *notes = 0;
+    hak_pagemap_set_superslab(base, &record);
+    assert_int_equal(*notes & 1, 1);
+    hak_pagemap_set_superslab(base, NULL);
+    hak_pagemap_set(base, 1, 0x4200);
+    *notes = 0;
+    hak_pagemap_set(base, 1, 0);
+    assert_int_equal(*notes & 1, 1);
+    *notes |= taken;
+}
+
 /* A trim takes the notes while it looks: another one meanwhile, or the child of a fork then, has
  * only newer ones. MAP-7 */
 UNIT_TEST(trim_leaves_what_it_has_no_note_of_alone) {

@@ -79,8 +79,8 @@ def test_a_file_that_cannot_be_written_is_told_before_the_process_samples(progra
     assert "it is a folder" in refuses("profile", "--collapsed", "/", "--seconds", "1", one.pid) and asked(one) == []
 
 
-@pytest.mark.parametrize("begins", [True, False])
-def test_interrupt_as_sampling_begins_leaves_none_on(program, monkeypatch, begins):
+@pytest.mark.parametrize("begins, error", [(True, KeyboardInterrupt), (False, KeyboardInterrupt), (True, ViewError)])
+def test_interrupt_as_sampling_begins_leaves_none_on(program, monkeypatch, begins, error):
     """Whether or not the process had heard of it by then."""
     one = program()
     first = observer.Observed.tell
@@ -90,9 +90,9 @@ def test_interrupt_as_sampling_begins_leaves_none_on(program, monkeypatch, begin
             return first(self, *words, **options)
         if begins:
             first(self, *words, **options)
-        raise KeyboardInterrupt
+        raise error
     monkeypatch.setattr(observer.Observed, "tell", tell)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         profile_command.Session(observer.Observed(str(one.pid), one.pid), profile_command.Asked([str(one.pid)], keep=True))
     assert asked(one) == ["524288"] * begins + ["0"]
 

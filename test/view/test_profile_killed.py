@@ -16,7 +16,7 @@ from test_profile_formats import parsed
 from test_real import LIBRARY, OBSERVED, _knows
 
 from hakmem_view import last_look, observer, process, profile_pprof
-from hakmem_view.errors import Slow, ViewError
+from hakmem_view.errors import Refused, ViewError
 
 pytestmark = [pytest.mark.skipif(not _knows("profile_rate"), reason="no library that knows the option profile_rate"),
               leaky.COMPILER, OBSERVED]
@@ -111,8 +111,9 @@ def test_pinned_memory_of_a_killed_program_is_what_the_last_look_saw(view, progr
 
 
 @pytest.fixture
-def living(program, tmp_path):
+def living(program, tmp_path, monkeypatch):
     """The file of a process that lives and keeps its profile in it."""
+    monkeypatch.setattr(last_look, "LONGEST", 120.0)
     environment = {"LD_PRELOAD": str(LIBRARY), "HAKMEM_OPTIONS": f"report:profile,report_file:{tmp_path}/%p,profile_rate:64k"}
     with subprocess.Popen([program, "32", "0"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
         assert one.stdout.readline() == b"ready\n"
@@ -161,6 +162,10 @@ def test_what_was_seen_goes_with_the_file_it_is_of(tmp_path, living, monkeypatch
     assert set(looks.last) == {living.name} and not looks.last[living.name].ended
     monkeypatch.setattr(last_look, "look", lambda _: None)
     looks.round()
+    assert not looks.last[living.name].ended
+    os.kill(int(living.name), signal.SIGKILL)
+    os.waitid(os.P_PID, int(living.name), os.WEXITED | os.WNOWAIT)
+    looks.round()
     assert looks.last[living.name].ended
     (tmp_path / "report").write_text("{}", encoding="ascii")
     os.replace(tmp_path / "report", living)
@@ -168,19 +173,23 @@ def test_what_was_seen_goes_with_the_file_it_is_of(tmp_path, living, monkeypatch
     assert not looks.last
 
 
-@pytest.mark.parametrize("error, times", [(ViewError("may not be read"), 1), (KeyError("sites"), 1), (Slow("late"), 2)])
-def test_process_that_cannot_be_read_is_tried_once(tmp_path, monkeypatch, error, times):
+@pytest.mark.parametrize("error, times", [(Refused("may not be read"), 1), (ViewError("no more processes"), 2), (KeyError("sites"), 2)])
+def test_process_that_may_not_be_read_is_tried_once(tmp_path, monkeypatch, left, error, times):
+    """Unless another program has its PID."""
     tried = []
 
     def look(path):
         tried.append(path)
         raise error
     monkeypatch.setattr(last_look, "look", look)
-    (tmp_path / "1").touch()
+    (tmp_path / "1").write_bytes(left.read_bytes())
     looks = last_look.Looks(tmp_path)
     looks.round()
     looks.round()
     assert len(tried) == times
+    (tmp_path / "1").write_bytes(observer.KEPT + b"another")
+    looks.round()
+    assert len(tried) == times + 1
 
 
 @pytest.mark.parametrize("verb", ["explain", "stats", "map"])

@@ -25,6 +25,10 @@ class Absent(ViewError):
     """The process does not run on hakmem."""
 
 
+class Refused(ViewError):
+    """The process may not be read, or is of another version."""
+
+
 class Slow(ViewError):
     """No answer in time: perhaps because the process sleeps."""
 

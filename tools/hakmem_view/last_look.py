@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Optional
 
 from . import observer, process
-from .errors import Closed, Slow, ViewError
+from .errors import Closed, Refused, ViewError
 
 PAUSE = 0.5  # seconds between two looks, at least
 SHARE = 50  # times as long as a look took is the pause after it
 LONGEST = 2.0  # seconds of a look
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # to the program, by the main thread
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Looks:
 
     folder: Path
     last: dict[str, Look] = field(default_factory=dict)  # by name of the file
-    refused: set[str] = field(default_factory=set)  # names of those that may not be read, or cannot
+    refused: dict[str, bytes] = field(default_factory=dict)  # heads of the files of processes that may not be read
 
     def __post_init__(self) -> None:
         self.end = threading.Event()
@@ -81,7 +82,7 @@ class Looks:
             one.ended = one.ended or now
 
     def _go_on(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))  # they are for the thread that waits for the program
+        signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
         pause = PAUSE
         while not self.end.wait(pause):
             begin = time.monotonic()
@@ -92,19 +93,19 @@ class Looks:
     def round(self) -> None:
         """Looks at each of them once."""
         names = set(os.listdir(self.folder))
-        for name in sorted(names - self.refused):
+        for name in sorted(names):
+            path, found = self.folder / name, None
             if self.end.is_set():
                 return
             try:
-                found = look(self.folder / name)
-            except Slow:
-                continue
+                found = look(path) if self.refused.get(name) != observer.kept_head(path) else None
+            except Refused:
+                self.refused[name] = observer.kept_head(path)
             except (ViewError, ValueError, KeyError, TypeError):
-                self.refused.add(name)
-                continue
+                pass  # the next time
             if found is not None:
                 self.last[name] = found
-            elif name in self.last:
+            elif name in self.last and not _keeps(path):
                 self.last[name].ended = self.last[name].ended or time.monotonic()
         for name in [name for name in self.last if name not in names or not observer.kept_head(self.folder / name)]:
             del self.last[name]  # its report has taken that place

@@ -18,7 +18,7 @@ from typing import Optional
 
 from . import process
 from .elf import Elf
-from .errors import Absent, Closed, Slow, ViewError
+from .errors import Absent, Closed, Refused, Slow, ViewError
 from .installed import NAME, OBSERVER, tree
 from .model import NEWER, parse
 
@@ -97,7 +97,7 @@ def _permission(pid: int) -> str:
 
 
 def forbidden(pid: int) -> ViewError:
-    return ViewError(f"{process.called(pid)} cannot be looked into: {_permission(pid)}")
+    return Refused(f"{process.called(pid)} cannot be looked into: {_permission(pid)}")
 
 
 def _failure(text: str, pid: int) -> ViewError:
@@ -110,7 +110,7 @@ def _failure(text: str, pid: int) -> ViewError:
     if any(refusal in text for refusal in REFUSALS):
         return forbidden(pid)
     if "with description" in text:
-        return ViewError(f"{who}: {text}; {NEWER}")
+        return Refused(f"{who}: {text}; {NEWER}")
     if "does not use hakmem" in text:
         if is_32_bit(pid):
             return ViewError(f"{who} is a program of 32 bits, which hakmem does not serve")

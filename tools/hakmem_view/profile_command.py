@@ -151,7 +151,9 @@ class Session:
             try:
                 self.where.tell("rate", str(wanted), is_brief=True)  # who would stop it later?
                 self.first = read(where)
-            except KeyboardInterrupt:  # it may have begun
+            except Slow:  # which took it back
+                raise
+            except BaseException:  # it may have begun
                 self._stop()
                 raise
 
