@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live parameters of the core, all [atomic], relaxed. conf/ writes the options at start and for
- * hak_option_set, mallopt and mallctl; life/ and guard/ lower what cannot be; reclaim/ the rest. */
+ * The live parameters of the core, all [atomic], relaxed. conf/, mallopt and mallctl write the
+ * options; life/ and guard/ turn off what the system forbids; reclaim/ writes the rest. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 

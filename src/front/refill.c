@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fills an empty bin from the slabs; when memory is out, after reclaim. If
- * that does not help, the request gets a large block (refill_from_large). */
+ * Fills an empty bin from the slabs; when memory is out, after reclaim, or else serves the request
+ * by a large block. */
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
@@ -15,8 +15,8 @@
  * LONG_RUN overflows without a refill on twice the bytes and four times the blocks. */
 enum { SENDING_BYTES = 32 << 10, SENDING_BLOCKS = 256, LONG_RUN = 8 };
 
-/* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Where
- * threads exchange blocks it has none: bounds (docs/experiments/0154-bins-of-long-runs.md). */
+/* A bin that overflowed since the last refill doubles: the load's amplitude exceeds it. Exchange of
+ * blocks has no amplitude, so bounds apply (docs/experiments/0154-bins-of-long-runs.md). */
 static void bin_adapt(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     unsigned more = side->overflows >= LONG_RUN;

@@ -92,23 +92,24 @@ class Looks:
 
     def round(self) -> None:
         """Looks at each of them once."""
-        names = set(os.listdir(self.folder))
-        for name in sorted(names):
+        for name in sorted(os.listdir(self.folder)):
             path, found = self.folder / name, None
+            head = observer.kept_head(path)
             if self.end.is_set():
                 return
+            if not head:  # its report has taken that place
+                self.last.pop(name, None)
+                continue
             try:
-                found = look(path) if self.refused.get(name) != observer.kept_head(path) else None
+                found = look(path) if self.refused.get(name) != head else None
             except Refused:
-                self.refused[name] = observer.kept_head(path)
+                self.refused[name] = head
             except (ViewError, ValueError, KeyError, TypeError):
                 pass  # the next time
             if found is not None:
                 self.last[name] = found
             elif name in self.last and not _keeps(path):
                 self.last[name].ended = self.last[name].ended or time.monotonic()
-        for name in [name for name in self.last if name not in names or not observer.kept_head(self.folder / name)]:
-            del self.last[name]  # its report has taken that place
 
     def complete(self, name: str, body: bytes) -> bytes:
         """The profile of a process that was killed, with what the last look at it saw."""

@@ -245,7 +245,7 @@ def nothing(named: Named, mode: str) -> str:
         return "No site matches --focus and --ignore."
     if mode == "pinned" and not found.knows_pinned:
         return ("What its blocks keep resident is not known of a program that was killed: nobody looked at it while it lived. profile -- "
-                "PROGRAM does, from half a second on, as root, or where HAKMEM_OPTIONS=observable:1 allows it.")
+                "PROGRAM does, from half a second on; under kernel.yama.ptrace_scope 1 as root, or with HAKMEM_OPTIONS=observable:1.")
     if found.sites:
         return NONE_HAS.get(mode, "No site has any.")
     if found.is_on:
