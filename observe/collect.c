@@ -105,11 +105,12 @@ static void collect_cache(obs_image_t *image, cache_view_t *view, obs_snapshot_t
     }
 }
 
-/* Since a slow path of either of its caches read the clock. */
+/* Since a slow path of either of its caches read the clock, which may be after we did. */
 static uint64_t idle_ms(const obs_image_t *image, const obs_tcache_t *tcache, uint64_t known_ms) {
     uint32_t now = (uint32_t)(image->reader->now_ns / HAK_EVENT_STEP_NS);
-    uint64_t ms = (uint64_t)(now - tcache->event_step) * (HAK_EVENT_STEP_NS / 1000000);
-    ms = tcache->event_step == 0 || image->reader->now_ns == 0 ? 0 : ms;
+    int32_t steps = (int32_t)(now - tcache->event_step);
+    bool is_known = tcache->event_step != 0 && image->reader->now_ns != 0 && steps > 0;
+    uint64_t ms = is_known ? (uint64_t)steps * (HAK_EVENT_STEP_NS / 1000000) : 0;
     return known_ms == 0 || (ms != 0 && ms < known_ms) ? ms : known_ms;
 }
 

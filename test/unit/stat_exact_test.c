@@ -4,6 +4,7 @@
  * every byte of every superslab is accounted for, once, and what the program holds is what the test
  * knows it holds. */
 #include "double/audit.h"
+#include "front/event.h"
 #include "front/flush.h"
 #include "front/partition.h"
 #include "unit/report.h"
@@ -269,6 +270,19 @@ UNIT_TEST(thread_with_two_caches_has_one_line) {
     assert_int_equal(lines, 1);
     hak_stat_collect(&shot.heap);
     expect_threads(1);
+}
+
+UNIT_TEST(thread_that_works_while_it_is_read_is_not_idle) {
+    if (unit_is_emulated()) {
+        return;
+    }
+    uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
+    hak_tcache_self(hak_pagemap_base())->event_step = now + 10; /* after the reader's clock */
+    see_threads();
+    assert_true(obs_threads.count != 0);
+    for (size_t i = 0; i < obs_threads.count; i++) {
+        assert_in_range(obs_threads.thread[i].idle_ms, 0, 3600 * 1000);
+    }
 }
 
 static void count_lines(void *context, const char *data, size_t length) {

@@ -17,7 +17,7 @@ from test_profile_formats import parsed
 from test_real import LIBRARY, OBSERVED, PROGRAM
 
 from hakmem_exporter import collector, labels
-from hakmem_view import observer
+from hakmem_view import colours, observer
 from hakmem_view.installed import own_version
 
 TOOLS = TOOL.parent
@@ -200,3 +200,13 @@ def test_dashboard_and_alerts_name_only_what_is_served(address):
     for one in expressions + rules:
         assert set(NAME.findall(one)) <= served, one
         assert one.count("(") == one.count(")") and one.count("{") == one.count("}")
+
+
+def test_dashboard_names_and_colours_each_cause_of_resident_memory():
+    board = json.loads((EXTRAS / "grafana.json").read_text(encoding="utf-8"))
+    panel = next(one for one in board["panels"] if "hakmem_resident_cause_bytes" in one["targets"][0]["expr"])
+    shown = {one["matcher"]["options"]: {each["id"]: each["value"] for each in one["properties"]}
+             for one in panel["fieldConfig"]["overrides"]}
+    causes = re.findall(r"^OBS_CAUSE\((\w+)", (ROOT / "observe" / "causes.def").read_text(encoding="utf-8"), re.M)
+    assert list(shown) == causes and len({one["displayName"] for one in shown.values()}) == len(causes)
+    assert {cause: one["color"]["fixedColor"] for cause, one in shown.items()} == {cause: colours.CAUSES[cause] for cause in causes}
