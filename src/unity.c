@@ -42,6 +42,7 @@
 #include "front/realloc.c"
 #include "front/refill.c"
 #include "front/tcache.c"
+#include "front/underlying.c"
 #include "front/zero_size.c"
 
 #include "conf/conf.c"
@@ -64,7 +65,6 @@
 #endif
 #include "life/scavenger.c"
 #include "life/thread.c"
-#include "life/underlying.c"
 
 #include "api/family.c"
 #include "api/override.c"

@@ -22,7 +22,7 @@ WORDS = {  # the word as it was written -> the word to use
     r"\w*slow_malloc_medium": "hak_malloc_medium",
     r"\bback\[": "units_to_first",
     r"\bresident\.c": "large/residency.c",
-    r"\blife/next\.c": "life/underlying.c",
+    r"\blife/next\.c": "front/underlying.c",
     r"\bpolicy/|\bpressure\.c": "reclaim/",
     r"\bmidway": "in_unlocked_update",
     r"\bguests?\b": "fallback tcache",

@@ -38,8 +38,10 @@
 #ifndef HAK_FRONT_FAST_H
 #define HAK_FRONT_FAST_H
 
+#include "front/free.h"
+#include "front/malloc.h"
 #include "front/quarantine.h"
-#include "front/slow.h"
+#include "front/realloc.h"
 #include "front/tcache.h"
 
 /* --- where things are ------------------------------------------------------------------------- */

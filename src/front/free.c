@@ -36,6 +36,7 @@
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
+#include "front/underlying.h"
 #include "front/zero_size.h"
 #include "large/large.h"
 
@@ -57,8 +58,6 @@ enum {
     FREES_WITHOUT_TCACHE = 64,
 };
 
-static HAK_TLS uint8_t frees_without_tcache; /* [thread] */
-
 /* --- not a block of a slab -------------------------------------------------------------------- */
 
 void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
@@ -71,15 +70,13 @@ void hak_slow_require_foreign(const void *block, hak_fatal_kind_t kind) {
         hak_fatal(is_free ? HAK_FATAL_DEAD_FREE : kind, block,
                   is_free ? NULL : "inside our memory, but no block");
     }
-    bool (*owns)(const void *) = hak_underlying_allocator.owns;
-    hak_require(is_free || (owns != NULL && owns(block)), kind, block);
+    hak_require(is_free || hak_underlying_owns(block), kind, block);
 }
 
 static HAK_COLD void free_foreign(void *block) {
     int saved = errno; /* dlsym, or the other free, may set it */
     hak_slow_require_foreign(block, HAK_FATAL_INVALID_FREE);
-    bool (*release)(void *) = hak_underlying_allocator.free;
-    hak_require(release != NULL && release(block), HAK_FATAL_INVALID_FREE, block);
+    hak_require(hak_underlying_free(block), HAK_FATAL_INVALID_FREE, block);
     hak_count(foreign_free);
     errno = saved;
 }
@@ -124,8 +121,8 @@ static HAK_COLD void free_as_message(hak_tcache_t *tcache, unsigned sc, hak_slab
         return;
     }
     hak_count(fallback_use);
-    if (frees_without_tcache < FREES_WITHOUT_TCACHE) {
-        frees_without_tcache++;
+    if (hak_thread_self.frees_without_tcache < FREES_WITHOUT_TCACHE) {
+        hak_thread_self.frees_without_tcache++;
     } else {
         (void)hak_life_thread_start(); /* for its next frees */
     }

@@ -4,22 +4,8 @@
 #ifndef HAK_FRONT_HOOKS_H
 #define HAK_FRONT_HOOKS_H
 
+#include "base/atomics.h"
 #include "base/check.h"
-
-/* The underlying allocator, for foreign pointers and for force_libc. life/ fills it in; any member
- * may be NULL. `owns` tells whether a pointer is a block of it. */
-typedef struct hak_underlying_allocator {
-    bool (*owns)(const void *block);
-    void *(*malloc)(size_t bytes);
-    void *(*calloc)(size_t count, size_t bytes);
-    void *(*realloc)(void *block, size_t bytes);
-    void *(*memalign)(size_t align, size_t bytes);
-    /* false: it is nobody's. Without owners (force_libc) the C library gets it. */
-    bool (*free)(void *block);
-    size_t (*usable_size)(void *block);
-} HAK_SEALED hak_underlying_allocator_t;
-
-extern hak_underlying_allocator_t hak_underlying_allocator; /* [init] */
 
 /* The request that a bin is refilled for. */
 struct hak_request {
@@ -64,7 +50,11 @@ extern uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
 HAK_INLINE uint32_t *hak_profile_place(const void *block) {
     return &hak_profile_large_count[(uintptr_t)block / HAK_UNIT_BYTES % HAK_PROFILE_PLACES];
 }
-void hak_profile_forget_large(void);
+HAK_INLINE void hak_profile_forget_large(void) {
+    for (unsigned i = 0; i < HAK_PROFILE_PLACES; i++) {
+        hak_store_relaxed(&hak_profile_large_count[i], 0);
+    }
+}
 
 /* First use of the process: reads options, wires the layers. Cheap when done. */
 HAK_COLD void hak_life_process_start(void);

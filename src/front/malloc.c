@@ -5,23 +5,18 @@
 #include "base/knobs.h"
 #include "front/fast.h"
 #include "front/find_free.h"
+#include "front/refill.h"
 #include "front/zero_size.h"
 #include "large/large.h"
+#include "os/libc.h"
 
 #include <errno.h>
 #include <string.h>
 
-hak_underlying_allocator_t hak_underlying_allocator;
 hak_guard_table_t hak_guard_table;
 hak_profile_table_t hak_profile_table;
 size_t hak_profile_rate;
 HAK_LARGE_STATE(8) uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
-
-void hak_profile_forget_large(void) {
-    for (unsigned i = 0; i < HAK_PROFILE_PLACES; i++) {
-        hak_store_relaxed(&hak_profile_large_count[i], 0);
-    }
-}
 
 /* --- which tcache ----------------------------------------------------------------------------- */
 
@@ -32,8 +27,7 @@ static bool is_forced(void) {
 }
 
 static HAK_COLD void *underlying_malloc(size_t align, size_t size) {
-    return align > HAK_BLOCK_ALIGN ? hak_underlying_allocator.memalign(align, size)
-                                   : hak_underlying_allocator.malloc(size);
+    return align > HAK_BLOCK_ALIGN ? hak_libc_memalign(align, size) : hak_libc_malloc(size);
 }
 
 static void *malloc_result(void *block) {
@@ -177,7 +171,7 @@ void *hak_malloc_medium(size_t size) {
 
 void *hak_slow_calloc(size_t size) {
     if (hak_tcache_own() == NULL && is_forced()) {
-        return hak_underlying_allocator.calloc(1, size);
+        return hak_libc_calloc(1, size);
     }
     if (size <= HAK_SC_MAX_SIZE) {
         void *block = hak_fast_malloc(size);

@@ -5,6 +5,7 @@
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/partition.h"
+#include "front/underlying.h"
 #include "front/zero_size.h"
 #include "large/large.h"
 
@@ -62,7 +63,7 @@ size_t hak_usable_size(const void *block) {
         return bytes;
     }
     hak_slow_require_foreign(block, HAK_FATAL_INVALID_USABLE_SIZE);
-    return hak_underlying_allocator.usable_size((void *)block);
+    return hak_underlying_usable_size((void *)block);
 }
 
 size_t hak_good_bytes(size_t size) {
@@ -118,7 +119,7 @@ HAK_INLINE void *resize_by_copy(void *block, size_t usable, size_t size) {
 static HAK_COLD void *resize_foreign(void *block, size_t size) {
     hak_slow_require_foreign(block, HAK_FATAL_INVALID_REALLOC);
     hak_count(foreign_free);
-    return hak_underlying_allocator.realloc(block, size);
+    return hak_underlying_realloc(block, size);
 }
 
 /* For the profiler this is a free and an allocation. Its record goes before the address may. */

@@ -2,13 +2,13 @@
  *
  * Fills an empty bin from the slabs; when memory is out, after reclaim, or else serves the request
  * by a large block. */
+#include "front/refill.h"
 #include "base/knobs.h"
 #include "front/budget.h"
 #include "front/event.h"
 #include "front/find_free.h"
 #include "front/flush.h"
 #include "front/quarantine.h"
-#include "front/slow.h"
 #include "large/large.h"
 
 /* Bounds of a bin that overflows with blocks of other owners, each of which may keep a slab; from

@@ -13,6 +13,7 @@
 #include <string.h>
 
 HAK_TLS uintptr_t hak_tcache_offset;
+HAK_TLS struct hak_thread_self hak_thread_self;
 
 HAK_LOCKED_STATE hak_tcache_t *hak_all_tcaches;    /* [atomic] newest first */
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */

@@ -126,6 +126,13 @@ _Static_assert(HAK_KIND_LARGE * sizeof(uint64_t) == offsetof(hak_tcache_t, other
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
 
+/* The rest of the calling thread. Together, as each variable of a thread may cost a gap. */
+extern HAK_TLS struct hak_thread_self {
+    bool has_exited;              /* [thread] its destructor ran: no tcache any more */
+    uint8_t frees_without_tcache; /* [thread] */
+    uint16_t passed;              /* [thread] bits of the block that underlying.c passes on */
+} hak_thread_self;
+
 HAK_INLINE hak_bin_side_t *hak_bin_side(hak_tcache_t *tcache, unsigned sc) {
     return sc < HAK_SIDES_NEAR ? &tcache->side[sc] : &tcache->far_side[sc - HAK_SIDES_NEAR];
 }

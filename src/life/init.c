@@ -10,6 +10,7 @@
 #include "guard/guard.h"
 #include "large/large.h"
 #include "life/life.h"
+#include "os/libc.h"
 #include "os/lock.h"
 #include "os/optional.h"
 #include "profile/profile.h"
@@ -34,7 +35,6 @@ static void secrets_init(void) {
 void hak_life_seal(void) {
     hak_os_seal(&hak_secret, sizeof hak_secret);
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
-    hak_os_seal(&hak_underlying_allocator, sizeof hak_underlying_allocator);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
     hak_os_seal(&hak_profile_table, sizeof hak_profile_table);
@@ -73,7 +73,6 @@ static void process_start(void) {
     hak_event_register(hak_life_scavenge, HAK_EVENT_PROCESS);
     hak_event_register(hak_profile_follow, HAK_EVENT_PROCESS);
     hak_event_register(hak_life_mail, HAK_EVENT_PROCESS);
-    hak_life_underlying_init();
     hak_conf_read();
     if (HAK_MTE && hak_load_relaxed(&hak_knobs.tags) && !hak_load_relaxed(&hak_knobs.force_libc)) {
         hak_secret.has_tags = hak_os_tags_start();
@@ -98,7 +97,7 @@ static void process_start(void) {
     if (hak_load_relaxed(&hak_knobs.huge_pages) == HAK_HUGE_PAGES_ADVISED) {
         hak_os_huge_only_advised();
     }
-    if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_life_underlying_has_libc()) {
+    if (hak_load_relaxed(&hak_knobs.force_libc) && !hak_libc_has_malloc()) {
         hak_store_relaxed(&hak_knobs.force_libc, false);
         hak_warn("force_libc: the C library's own malloc cannot be named here; option ignored");
     }

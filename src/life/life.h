@@ -4,7 +4,6 @@
 #ifndef HAK_LIFE_LIFE_H
 #define HAK_LIFE_LIFE_H
 
-#include "base/compiler.h"
 #include "base/words.h"
 
 /* Arranges the thread exit hook; part of process start. */
@@ -26,18 +25,7 @@ void hak_life_mail(hak_tcache_t *tcache);
 void hak_life_mail_after_fork(void);
 /* Registers the fork handlers; part of process start. */
 void hak_life_fork_init(void);
-/* Fills hak_underlying_allocator. */
-void hak_life_underlying_init(void);
 /* Hardened builds: makes data that is constant after process start read-only. */
 void hak_life_seal(void);
-/* Whether force_libc is possible: the C library's functions have names of their own. */
-bool hak_life_underlying_has_libc(void);
-
-/* Of the calling thread. Together, as each variable of a thread may cost a gap. */
-typedef struct hak_life_self {
-    bool has_exited; /* [thread] the destructor ran: no tcache any more */
-    uint16_t passed; /* [thread] bits of the block that underlying.c passes on */
-} hak_life_self_t;
-extern HAK_TLS hak_life_self_t hak_life_self;
 
 #endif

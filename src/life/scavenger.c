@@ -38,7 +38,7 @@ static bool scavenger_is_wanted(void) {
 /* From now on the thread has no tcache and gets none: the fallback tcache serves it. */
 static uintptr_t detour_begin(void) {
     uintptr_t tcache = hak_tcache_offset;
-    hak_life_self.has_exited = true;
+    hak_thread_self.has_exited = true;
     hak_tcache_offset = 0;
     return tcache;
 }
@@ -73,7 +73,7 @@ static bool scavenger_start(void) {
     HAK_OPAQUE(create); /* NULL in a program that can have no threads: os/libc.h */
     bool is_done = create != NULL && create(&thread, NULL, scavenger_main, NULL) == 0;
     hak_tcache_offset = tcache;
-    hak_life_self.has_exited = false;
+    hak_thread_self.has_exited = false;
     hak_os_restore_signals(before);
     errno = saved;
     return is_done;

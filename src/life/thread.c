@@ -18,14 +18,12 @@ enum { END_SLABS = 256 }; /* of each owner, at the end of the process */
 static pthread_key_t exit_key; /* [init] */
 static bool has_exit_key;      /* [init] */
 
-HAK_TLS hak_life_self_t hak_life_self;
-
 /* The value only marks that a tcache exists: libraries in another namespace (dlmopen) have their
  * own key tables but share the thread's slots, so the value may be another copy's. A signal handler
  * may allocate, as it interrupts no call of ours: it would wait for locks of its own thread. */
 static void thread_exit(void *value) {
     (void)value;
-    hak_life_self.has_exited = true;
+    hak_thread_self.has_exited = true;
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (!hak_tcache_is_empty(tcache)) {
         uint64_t signals = hak_os_block_signals();
@@ -62,7 +60,7 @@ __attribute__((destructor(101))) static void process_end(void) {
     if (hak_tcache_is_empty(tcache) || !hak_lock_holds_none() || hak_in_unlocked_update != 0) {
         return;
     }
-    hak_life_self.has_exited = true;
+    hak_thread_self.has_exited = true;
     HAK_SIGNAL_FENCE();
     hak_tcache_offset = 0;
     HAK_SIGNAL_FENCE();
@@ -82,7 +80,7 @@ __attribute__((destructor(101))) static void process_end(void) {
 
 hak_tcache_t *hak_life_thread_start(void) {
     hak_life_process_start();
-    if (hak_load_relaxed(&hak_knobs.force_libc) || hak_life_self.has_exited) {
+    if (hak_load_relaxed(&hak_knobs.force_libc) || hak_thread_self.has_exited) {
         return NULL;
     }
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());

@@ -54,6 +54,10 @@ extern void *hak_libc_calloc(size_t count, size_t bytes) HAK_LIBC(__libc_calloc)
 extern void *hak_libc_realloc(void *block, size_t bytes) HAK_LIBC(__libc_realloc);
 extern void *hak_libc_memalign(size_t align, size_t bytes) HAK_LIBC(__libc_memalign);
 extern void hak_libc_free(void *block) HAK_LIBC(__libc_free);
+HAK_INLINE bool hak_libc_has_malloc(void) { /* all of it */
+    return hak_libc_malloc != NULL && hak_libc_calloc != NULL && hak_libc_realloc != NULL &&
+           hak_libc_memalign != NULL && hak_libc_free != NULL;
+}
 /* Whether the running C library is glibc; a static program's is the one it was compiled with. */
 bool hak_libc_is_glibc(void);
 

@@ -10,10 +10,10 @@
  * A plugin may have a heap of its own, and operators of C++ over it. Ours take the place of those
  * that it exports, not of those that it hides: their blocks come to our delete. So a pointer that
  * has no owner goes to the free or delete that an object defines which called. */
+#include "front/underlying.h"
+
 #include "base/knobs.h"
-#include "front/fast.h"
-#include "front/hooks.h"
-#include "life/life.h"
+#include "front/tcache.h"
 #include "os/cpu.h"
 #include "os/libc.h"
 #include "os/optional.h"
@@ -109,7 +109,7 @@ static source_t source_of(const void *block) {
     return usable == NULL || usable((void *)block) != 0 ? FROM_OTHER : FROM_NOBODY;
 }
 
-static bool underlying_owns(const void *block) {
+bool hak_underlying_owns(const void *block) {
     return source_of(block) != FROM_NOBODY;
 }
 
@@ -135,7 +135,7 @@ static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     hak_cpu_place(&here.code, &here.stack, &here.frame);
     unsigned count = HAK_SHARED ? hak_stack_walk_from(&here, callers, PASS_CALLERS) : 0;
     uint64_t mixed = (uintptr_t)block * 0x9e3779b97f4a7c15ull >> 48;
-    uint16_t before = hak_life_self.passed, now = (uint16_t)(mixed != 0 ? mixed : 1);
+    uint16_t before = hak_thread_self.passed, now = (uint16_t)(mixed != 0 ? mixed : 1);
     void *target = NULL;
     for (unsigned i = 0; i < count && target == NULL; i++) {
         target = pass_target(callers[i]);
@@ -143,14 +143,14 @@ static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     if (target == NULL || now == before) {
         return false;
     }
-    hak_life_self.passed = now;
+    hak_thread_self.passed = now;
     ((void (*)(void *))target)(block);
-    hak_life_self.passed = before;
+    hak_thread_self.passed = before;
     return true;
 }
 
 /* A chunk outside the data segment is known by less than others: callers are asked first. */
-static bool underlying_free(void *block) {
+bool hak_underlying_free(void *block) {
     bool is_forced = hak_load_relaxed(&hak_knobs.force_libc) && hak_libc_free != NULL;
     source_t source = is_forced ? FROM_LIBC : source_of(block);
     void (*release)(void *) = source == FROM_OTHER ? hak_load_relaxed(&other_free) : hak_libc_free;
@@ -166,38 +166,18 @@ static bool underlying_free(void *block) {
     return has_owner;
 }
 
-/* --- the table -------------------------------------------------------------------------------- */
-
-/* This and the next one take a block that has an owner. */
-static void *underlying_realloc(void *block, size_t bytes) {
+void *hak_underlying_realloc(void *block, size_t bytes) {
     void *(*resize)(void *, size_t) = hak_load_relaxed(&other_realloc);
     return resize != NULL && source_of(block) == FROM_OTHER ? resize(block, bytes)
                                                             : hak_libc_realloc(block, bytes);
 }
 
 /* The C library has no second name for this, the first may be another's: uses the chunk header. */
-static size_t underlying_usable_size(void *block) {
+size_t hak_underlying_usable_size(void *block) {
     underlying_look_up();
     if (hak_load_relaxed(&other_free) != NULL && source_of(block) == FROM_OTHER) {
         size_t (*usable)(void *) = hak_load_relaxed(&other_usable);
         return usable != NULL ? usable(block) : 0;
     }
     return hak_libc_usable_size(block);
-}
-
-bool hak_life_underlying_has_libc(void) {
-    return hak_libc_malloc != NULL && hak_libc_calloc != NULL && hak_libc_realloc != NULL &&
-           hak_libc_memalign != NULL && hak_libc_free != NULL;
-}
-
-void hak_life_underlying_init(void) {
-    hak_underlying_allocator = (hak_underlying_allocator_t){
-        .owns = underlying_owns,
-        .malloc = hak_libc_malloc,
-        .calloc = hak_libc_calloc,
-        .realloc = underlying_realloc,
-        .memalign = hak_libc_memalign,
-        .free = underlying_free,
-        .usable_size = underlying_usable_size,
-    };
 }
