@@ -12,7 +12,7 @@
 hak_check_sink_t hak_check_sink;
 hak_process_counters_t hak_counters;
 HAK_LOCKED_STATE HAK_LINE_ALIGNED uint32_t hak_wanted; /* every refill reads it */
-hak_reclaim_hooks_t hak_reclaim_hooks;
+hak_services_t hak_services;
 HAK_LINE_ALIGNED hak_mailbox_t hak_mailbox; /* every event reads its first words */
 
 #define KNOB_OWN(knob, initial)

@@ -6,6 +6,7 @@
 
 #include "base/atomics.h"
 #include "base/bits.h"
+#include "base/check.h"
 #include "base/knobs.h"
 
 enum { HAK_WINDOW_MS = 400 }; /* unused for so long: purged (docs/experiments/0023-decay.md) */
@@ -57,26 +58,48 @@ HAK_INLINE void hak_want(uint32_t request) {
     }
 }
 
-/* Of a request, for which memory_out reclaims. */
-enum { HAK_MEMORY_OUT_ATTEMPTS = 2 };
+/* The request that a bin is refilled for. */
+struct hak_request {
+    size_t bytes, align;
+};
 
-/* Registered by life/; NULL before. */
-typedef struct hak_reclaim_hooks {
-    void (*serve)(hak_tcache_t *tcache); /* whose bins may be flushed; NULL: none */
+/* What lower ranks ask of higher ones, which register it once, at process start; NULL before. Only
+ * slow paths ask. */
+typedef struct hak_services {
+    /* --- reclaim/ */
+    void (*serve)(hak_tcache_t *tcache); /* what is wanted; its bins may be flushed; NULL: none */
     void (*give_back)(size_t bytes);     /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
-    void (*huge_bound)(hak_huge_pool_t *pool);
+    void (*huge_bound)(struct hak_huge_pool *pool);
     /* The kernel has no room for a mapping of so many bytes: reclaims, if that can make it; true:
-     * try again. Attempts count from 0, below HAK_MEMORY_OUT_ATTEMPTS. */
+     * try again. Attempts count from 0. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt, size_t bytes);
-} HAK_SEALED hak_reclaim_hooks_t;
-extern hak_reclaim_hooks_t hak_reclaim_hooks; /* [init] */
+    /* --- guard/ */
+    /* The tcache's countdown is over: returns a guarded block, or NULL for none. */
+    void *(*guard_sample)(hak_tcache_t *tcache, const hak_request_t *request);
+    /* Frees an address whose entry is HAK_KIND_GUARD; fatal if no block in use begins there. */
+    void (*guard_free)(void *block);
+    /* The usable size of such a block, at least 1; else fatal as `kind`. */
+    size_t (*guard_usable)(const void *block, hak_fatal_kind_t kind);
+    /* --- profile/: while hak_profile_rate is not 0, or for a block that it sampled */
+    /* The tcache's countdown is over: returns a sampled block of the class, or NULL for none. */
+    void *(*profile_sample)(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request);
+    /* Frees a block of a slab of sampled blocks (SLAB-10). */
+    void (*profile_free)(void *block, uint32_t entry);
+    /* A large block was allocated; tcache is NULL in a thread without one. */
+    void (*profile_large)(hak_tcache_t *tcache, void *block, size_t size);
+    /* A block is about to be freed, moved or resized: takes its record; 0: it has none. */
+    uint64_t (*profile_take)(const void *block);
+    /* Ends that: the block is freed, or was left as it is and keeps the record. */
+    void (*profile_end)(const void *block, uint64_t record, bool is_kept);
+} HAK_SEALED hak_services_t;
+extern hak_services_t hak_services; /* [init] */
 
 /* Serves the requests; in slow paths of the front, with no owner held. `tcache` is the caller's
  * own, none of whose bins is being changed. */
 HAK_INLINE void hak_wanted_serve_by(hak_tcache_t *tcache) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_wanted) != 0)) {
-        hak_reclaim_hooks.serve(tcache);
+        hak_services.serve(tcache);
     }
 }
 HAK_INLINE void hak_wanted_serve(void) {

@@ -9,7 +9,7 @@
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
- *   guarded                                               hak_guard_table.free
+ *   guarded                                               hak_services.guard_free
  *   of size 0                                             hak_zero_size_free
  *   other, no slab's    NULL                              nothing
  *                       force_libc                        underlying allocator's free
@@ -18,7 +18,7 @@
  *                       a caller defines free or delete   that (life/underlying.c)
  *                       else                              fatal, INVALID_FREE
  *   slab                no block starts there             fatal, INTERIOR_FREE
- *   of sampled blocks                                     hak_profile_table.free
+ *   of sampled blocks                                     hak_services.profile_free
  *   other slab          newest block of the bin, or looks
  *                       free or has purged pages, and is
  *                       found free                        fatal, DOUBLE_FREE
@@ -88,7 +88,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
         hak_event_tick(tcache, false);
     }
     if (HAK_UNLIKELY(hak_load_relaxed(hak_profile_place(block)) != 0)) {
-        hak_profile_table.end(hak_profile_table.take(block));
+        hak_services.profile_end(block, hak_services.profile_take(block), false);
     }
     hak_require(hak_large_free(block, entry),
                 hak_pagemap_get(hak_pagemap_base(), block) == entry
@@ -189,7 +189,7 @@ HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
         hak_fatal(HAK_FATAL_INTERIOR_FREE, block, NULL);
         break;
     case HAK_KIND_GUARD:
-        hak_guard_table.free(block);
+        hak_services.guard_free(block);
         break;
     case HAK_KIND_ZERO_SIZE:
         hak_zero_size_free(block, entry);
@@ -209,7 +209,7 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache, uint32
     }
     hak_slab_check_start(index, entry, block);
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
-        hak_profile_table.free(block, entry);
+        hak_services.profile_free(block, entry);
         return;
     }
     unsigned sc = hak_sc_of_entry(entry);

@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <string.h>
 
-hak_guard_table_t hak_guard_table;
-hak_profile_table_t hak_profile_table;
 size_t hak_profile_rate;
 HAK_LARGE_STATE(8) uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
 
@@ -66,7 +64,7 @@ HAK_INLINE void *take_counted(unsigned sc, size_t rate) {
 static void *take(hak_tcache_t *tcache, unsigned sc, const hak_request_t *request) {
     void *block = NULL;
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0)) {
-        block = hak_profile_table.sample(tcache, sc, request);
+        block = hak_services.profile_sample(tcache, sc, request);
     }
     block = HAK_LIKELY(block == NULL) ? hak_fast_pop_class(tcache, sc) : block;
     if (block != NULL) {
@@ -107,8 +105,8 @@ static HAK_NOINLINE void *malloc_zero_size(size_t align) {
     if (HAK_UNLIKELY(tcache == NULL && is_forced())) {
         return malloc_result(underlying_malloc(align, 0));
     }
-    bool is_due = tcache != NULL && tcache->guard_left <= 1 && hak_guard_table.sample != NULL;
-    void *block = is_due ? hak_guard_table.sample(tcache, &request) : NULL;
+    bool is_due = tcache != NULL && tcache->guard_left <= 1 && hak_services.guard_sample != NULL;
+    void *block = is_due ? hak_services.guard_sample(tcache, &request) : NULL;
     block = block != NULL ? block : hak_zero_size_alloc(align);
     return block != NULL ? block : aligned_block(align, 1);
 }
@@ -140,7 +138,7 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
     size_t wide = align > HAK_UNIT_BYTES ? size + align : size; /* what is mapped for it */
     result = hak_large_alloc(partition, size, align);
     for (unsigned i = 0;
-         HAK_UNLIKELY(result.block == NULL) && hak_reclaim_hooks.memory_out(tcache, i, wide); i++) {
+         HAK_UNLIKELY(result.block == NULL) && hak_services.memory_out(tcache, i, wide); i++) {
         result = hak_large_alloc(partition, size, align);
     }
     if (HAK_LIKELY(tcache != NULL)) {
@@ -150,7 +148,7 @@ static hak_large_result_t malloc_large(size_t size, size_t align) {
     }
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0) && result.block != NULL) {
-        hak_profile_table.large(tcache, result.block, size);
+        hak_services.profile_large(tcache, result.block, size);
     }
     return result;
 }

@@ -269,7 +269,7 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
     unsigned sc = hak_sc_of_entry(entry);
     bool is_apart = hak_slab_entry_is_apart(entry) || (tcache->begun >> sc & 1) == 0;
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
-        hak_profile_table.forget(hak_tag_strip(block));
+        hak_services.profile_end(block, hak_services.profile_take(block), false);
     }
     quarantine_put(tcache, sc, block, is_apart ? HELD_APART : 0);
 }

@@ -36,7 +36,7 @@ static size_t own_usable(const void *block, uint32_t entry, hak_fatal_kind_t kin
     if (low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         bytes = hak_large_usable(block, entry);
     } else if (low == HAK_KIND_GUARD) {
-        bytes = hak_guard_table.usable(block, kind);
+        bytes = hak_services.guard_usable(block, kind);
     } else if (low != HAK_KIND_LARGE_BODY) {
         return 0;
     }
@@ -125,14 +125,14 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
 /* For the profiler this is a free and an allocation. Its record goes before the address may. */
 static void *resize_large(void *block, uint32_t entry, size_t size) {
     bool has_records = hak_load_relaxed(hak_profile_place(block)) != 0;
-    uint64_t record = HAK_UNLIKELY(has_records) ? hak_profile_table.take(block) : 0;
+    uint64_t record = HAK_UNLIKELY(has_records) ? hak_services.profile_take(block) : 0;
     void *moved = hak_large_resize(block, entry, size);
     if (HAK_UNLIKELY(record != 0)) {
-        (moved != NULL ? hak_profile_table.end : hak_profile_table.keep)(record);
+        hak_services.profile_end(block, record, moved == NULL);
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0) && moved != NULL) {
         hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-        hak_profile_table.large(hak_tcache_is_empty(tcache) ? NULL : tcache, moved, size);
+        hak_services.profile_large(hak_tcache_is_empty(tcache) ? NULL : tcache, moved, size);
     }
     return moved;
 }

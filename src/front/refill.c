@@ -60,7 +60,7 @@ static hak_blocks_t refill_once(hak_tcache_t *tcache, unsigned sc) {
 /* Blocks from the slabs after reclaim that may make room for a mapping of so many bytes. */
 static HAK_COLD hak_blocks_t refill_reclaim(hak_tcache_t *tcache, unsigned sc, size_t bytes) {
     hak_blocks_t blocks = {0};
-    for (unsigned i = 0; blocks.count == 0 && hak_reclaim_hooks.memory_out(tcache, i, bytes); i++) {
+    for (unsigned i = 0; blocks.count == 0 && hak_services.memory_out(tcache, i, bytes); i++) {
         blocks = refill_once(tcache, sc);
     }
     return blocks;
@@ -94,7 +94,7 @@ static HAK_COLD void *refill_from_large(hak_tcache_t *tcache, const hak_request_
     tcache->taken_bytes += hak_align_up(request->bytes, HAK_UNIT_BYTES);
     hak_wanted_serve();
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_profile_rate) != 0)) {
-        hak_profile_table.large(tcache, block, request->bytes);
+        hak_services.profile_large(tcache, block, request->bytes);
     }
     return block;
 }
@@ -116,7 +116,7 @@ static HAK_COLD void *refill_scarce(hak_tcache_t *tcache, unsigned sc, const hak
 
 /* A guarded block, if one is due. */
 static HAK_COLD void *refill_sample(hak_tcache_t *tcache, const hak_request_t *request) {
-    return hak_guard_table.sample != NULL ? hak_guard_table.sample(tcache, request) : NULL;
+    return hak_services.guard_sample != NULL ? hak_services.guard_sample(tcache, request) : NULL;
 }
 
 /* A guarded block in place of the first one, which stays in the bin (TCACHE-3). NULL: none is due,

@@ -361,7 +361,9 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
 void hak_guard_start(void) {
     bool is_on = hak_load_relaxed(&hak_knobs.guard) && !hak_load_relaxed(&hak_knobs.force_libc) &&
                  hak_os_trap_install(hak_guard_trap);
-    hak_guard_table = (hak_guard_table_t){guard_sample, guard_free, guard_usable};
+    hak_services.guard_sample = guard_sample;
+    hak_services.guard_free = guard_free;
+    hak_services.guard_usable = guard_usable;
     hak_guard_region.is_on = is_on;
     hak_store_relaxed(&hak_knobs.guard, is_on);
 }

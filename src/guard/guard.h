@@ -9,7 +9,7 @@
  *
  * A fault reveals a wrong access to such a block at once; the canary reveals a wrong write when the
  * block is freed. Other blocks pay one subtraction a refill. The front calls the guard through
- * hak_guard_table (front/hooks.h).
+ * hak_services (base/wanted.h).
  *
  * Invariants:
  *   GUARD-1  The OS page of a slot is accessible from its sampling to its free, and at no other
@@ -30,7 +30,7 @@ enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 /* The default of the option guard_rate, with which an allowance permits extra blocks. */
 enum { HAK_GUARD_RATE = 131072 };
 
-/* After the options are read: installs the handler of faults, and fills hak_guard_table if it can.
+/* After the options are read: installs the handler of faults, if it can, and registers.
  */
 void hak_guard_start(void);
 

@@ -206,7 +206,7 @@ bool hak_huge_cache_covers(uintptr_t address) {
 void hak_huge_cache_note_use(size_t added, size_t removed) {
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
     if (removed != 0) { /* a window may begin: bytes freed now were in use */
-        hak_reclaim_hooks.huge_bound(pool);
+        hak_services.huge_bound(pool);
     }
     pool->in_use_bytes += added - removed;
     pool->peak_bytes = hak_most(pool->peak_bytes, pool->in_use_bytes);
@@ -329,7 +329,7 @@ size_t hak_large_give_back(size_t bytes, bool is_urgent) {
 
 void hak_large_pool(hak_huge_pool_t *pool) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_reclaim_hooks.huge_bound(&hak_huge_cache.pool);
+    hak_services.huge_bound(&hak_huge_cache.pool);
     *pool = hak_huge_cache.pool;
     hak_huge_cache.pool.last_low_bytes = 0; /* once a window */
     hak_huge_cache.pool.most_bytes = pool->in_use_bytes;
@@ -357,7 +357,7 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     huge_extent_t fresh = {.base = base, .bytes = bytes, .dirty = bytes, .shift = shift};
     hak_huge_pool_t *pool = &hak_huge_cache.pool;
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_reclaim_hooks.huge_bound(pool);
+    hak_services.huge_bound(pool);
     bool has_room = pool->resident_bytes + bytes <= pool->bound_bytes;
     was_fresh = was_fresh && !HAK_HARDEN; /* there a block begins behind the guard of another */
     if (!has_room || was_fresh) {

@@ -90,7 +90,7 @@ size_t hak_large_unmappable(void);
 /* --- shared by the files of this folder ------------------------------------------------------ */
 HAK_INLINE void hak_large_reclaim(size_t bytes) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
-        hak_reclaim_hooks.give_back(bytes);
+        hak_services.give_back(bytes);
     }
 }
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);

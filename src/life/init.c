@@ -36,9 +36,7 @@ void hak_life_seal(void) {
     hak_os_seal(&hak_secret, sizeof hak_secret);
     hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
-    hak_os_seal(&hak_guard_table, sizeof hak_guard_table);
-    hak_os_seal(&hak_profile_table, sizeof hak_profile_table);
-    hak_os_seal(&hak_reclaim_hooks, sizeof hak_reclaim_hooks);
+    hak_os_seal(&hak_services, sizeof hak_services);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
     hak_conf_seal();
 }
@@ -62,10 +60,10 @@ static void process_start(void) {
         hak_os_scatter();
     }
     hak_owner_start();
-    hak_reclaim_hooks.serve = hak_reclaim_serve;
-    hak_reclaim_hooks.give_back = hak_limit_give_back;
-    hak_reclaim_hooks.huge_bound = hak_target_huge_bound;
-    hak_reclaim_hooks.memory_out = hak_reclaim_memory_out;
+    hak_services.serve = hak_reclaim_serve;
+    hak_services.give_back = hak_limit_give_back;
+    hak_services.huge_bound = hak_target_huge_bound;
+    hak_services.memory_out = hak_reclaim_memory_out;
     hak_event_register(hak_budget_shrink_idle, HAK_EVENT_OWN);
     hak_event_register(hak_guard_follow, HAK_EVENT_OWN);
     hak_event_register(hak_reclaim_maintain, HAK_EVENT_PROCESS);

@@ -30,7 +30,7 @@
 
 enum { HAK_PROFILE_RATE = 512 << 10 }; /* where none is given */
 
-/* After the options are read: fills hak_profile_table; samples if an option says so. */
+/* After the options are read: registers; samples if an option says so. */
 void hak_profile_start(void);
 /* Samples at this rate from now on; 0: not any more, and keeps what there is. false: no memory, or
  * the process has privileges that its user lacks. */

@@ -250,9 +250,14 @@ static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
-static HAK_COLD void sample_forget(const void *block) {
-    uint64_t token = hak_profile_store_take(hak_tag_strip(block));
-    if (token != 0) {
+static HAK_COLD uint64_t sample_take(const void *block) {
+    return hak_profile_store_take(hak_tag_strip(block));
+}
+
+static HAK_COLD void sample_end(const void *block, uint64_t token, bool is_kept) {
+    if (is_kept) {
+        hak_profile_store_keep(token);
+    } else if (token != 0) {
         hak_probe_free(block);
         hak_profile_store_end(token);
     }
@@ -261,7 +266,7 @@ static HAK_COLD void sample_forget(const void *block) {
 /* Without the owner the block waits in the slab's remote marks: a free waits for nothing. */
 static HAK_COLD void sample_free(void *block, uint32_t entry) {
     hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
-    sample_forget(block);
+    sample_end(block, sample_take(block), false);
     hak_slab_t *slab = hak_slab_of(block);
     if (hak_owner_try_lock(&hak_sample_owner)) {
         block_mark(slab, block);
@@ -276,15 +281,11 @@ static HAK_COLD void sample_free(void *block, uint32_t entry) {
 /* --- start ------------------------------------------------------------------------------------ */
 
 HAK_AT_START void hak_sample_start(void) {
-    hak_profile_table = (hak_profile_table_t){
-        .sample = sample_small,
-        .free = sample_free,
-        .forget = sample_forget,
-        .large = sample_large,
-        .take = hak_profile_store_take,
-        .end = hak_profile_store_end,
-        .keep = hak_profile_store_keep,
-    };
+    hak_services.profile_sample = sample_small;
+    hak_services.profile_free = sample_free;
+    hak_services.profile_large = sample_large;
+    hak_services.profile_take = sample_take;
+    hak_services.profile_end = sample_end;
 }
 
 void hak_sample_set_rate(size_t rate) {

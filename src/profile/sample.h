@@ -7,7 +7,7 @@
 #include "profile/profile.h"
 #include "profile/store.h"
 
-/* Fills hak_profile_table. */
+/* Registers what the front calls. */
 void hak_sample_start(void);
 /* Makes the owner of sampled blocks, if there is none. */
 void hak_sample_open(void);

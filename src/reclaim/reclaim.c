@@ -16,6 +16,7 @@
 
 enum {
     EVENT_OWNERS = 4,
+    MEMORY_OUT_ATTEMPTS = 2, /* of a request */
     POLL_PAUSE_NS = 5000000, /* between two polls of the pools of a process with threads */
     /* Of a heap before a peak: below, it is mostly units of which little is touched. */
     FLUSH_LEAST_BYTES = 4 << 20,
@@ -132,7 +133,7 @@ static bool reclaim_may_help(unsigned attempt, size_t bytes) {
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes) {
     unsigned pools = attempt == 0 ? 1 << HAK_POOL_BINS : 1 << HAK_POOL_HUGE | 1 << HAK_POOL_UNITS;
     hak_reclaim_order_t order = {.tcache = tcache, .pools = pools, .wanted_bytes = SIZE_MAX};
-    bool may_help = attempt < HAK_MEMORY_OUT_ATTEMPTS && reclaim_may_help(attempt, bytes);
+    bool may_help = attempt < MEMORY_OUT_ATTEMPTS && reclaim_may_help(attempt, bytes);
     if (may_help) {
         hak_reclaim_order(&order);
     }

@@ -34,7 +34,7 @@ void hak_reclaim_step(hak_tcache_t *tcache);
 /* Serves the bits of hak_wanted. Before a new peak it flushes the bins of `tcache`; NULL: none. */
 void hak_reclaim_serve(hak_tcache_t *tcache);
 
-/* Memory is out: see hak_reclaim_hooks. */
+/* Memory is out: see hak_services. */
 bool hak_reclaim_memory_out(hak_tcache_t *tcache, unsigned attempt, size_t bytes);
 
 /* malloc_trim: returns everything unused but about `keep_bytes` of whole units and the caches of

@@ -125,7 +125,7 @@ hak_slab_t *hak_slab_in_turn(hak_owner_t *owner, unsigned sc) {
     return NULL;
 }
 
-hak_reclaim_hooks_t hak_reclaim_hooks = {.serve = world_serve};
+hak_services_t hak_services = {.serve = world_serve};
 size_t hak_span_purged_bytes, hak_span_limit_bytes = SIZE_MAX; /* nothing is purged, or limited */
 
 void hak_span_visit(void (*visit)(hak_superslab_t *, void *), void *context) {

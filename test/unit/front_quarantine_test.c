@@ -113,7 +113,7 @@ HELD_TEST(thread_exit_and_lack_of_memory_give_every_block_back) {
     void *last = hak_malloc(SMALL);
     hak_free(last);
     assert_int_equal(held_back(SMALL), 1);
-    assert_true(hak_reclaim_hooks.memory_out(self(), 0, 0));
+    assert_true(hak_services.memory_out(self(), 0, 0));
     assert_int_equal(held_back(SMALL), 0);
 }
 

@@ -15,7 +15,7 @@ static inline char *guard_sample(size_t bytes, size_t align) {
     hak_tcache_t *tcache = self();
     hak_store_relaxed(&hak_knobs.guard_rate, 1);
     tcache->guard_left = -1000; /* due, also if the generator was not begun */
-    return hak_guard_table.sample(tcache, &request);
+    return hak_services.guard_sample(tcache, &request);
 }
 
 static inline bool guard_is_watched(const void *block) {

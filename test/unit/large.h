@@ -67,7 +67,7 @@ UNIT_AROUND(large_begin) {
     hak_os_fault_clear();
     hak_large_quarantine_switch(false); /* its own test has it on */
     unit_span_retain((size_t)1 << 40, 0);
-    hak_reclaim_hooks.huge_bound = hak_target_huge_bound; /* as life/ does */
+    hak_services.huge_bound = hak_target_huge_bound; /* as life/ does */
     hak_knobs.huge_cache_bytes = 32u << 20;
     return 0;
 }

@@ -6,7 +6,6 @@
 #include "base/knobs.h"
 #include "conf/table.h"
 #include "front/event.h"
-#include "front/hooks.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "slab/link.h"
@@ -15,10 +14,10 @@
 /* In a process of its own: there is no way back. */
 UNIT_TEST(sealed_state_is_read_only_and_the_rest_is_not) {
     static void *const fixed[] = {&hak_secret.link,         &hak_secret.factor,
-                                  &hak_check_sink.abort,    &hak_guard_table.free,
+                                  &hak_check_sink.abort,    &hak_services.guard_free,
                                   &hak_event_table.count,   &hak_knobs.force_libc,
                                   &hak_knobs.bin_max_bytes, hak_conf_state.text[0],
-                                  &hak_conf_state.profile,  &hak_reclaim_hooks.serve};
+                                  &hak_conf_state.profile,  &hak_services.serve};
     static void *const changing[] = {&hak_knobs.retain_min_bytes, &hak_knobs.limit_soft_bytes,
                                      &hak_knobs.is_tight};
     hak_free(hak_malloc(1));
