@@ -4,9 +4,10 @@
  * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
  * not read. */
 #define _GNU_SOURCE 1
-#include "base/check.c"
+#include "base/knobs.c"
 #include "base/probe.c"
 
+#include "os/check.c"
 #include "os/code_linux.c"
 #include "os/harden_linux.c"
 #include "os/trap_linux.c"

@@ -6,9 +6,9 @@
  *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
- * A fatal kind is an enum value with one text. The report is one line on standard error, made
- * without allocation:  hakmem: <text>: <address> (<detail>; <description of the address>; for
- * stacks: ...; to catch it earlier: ...) */
+ * os/check.c has what they call. A fatal kind is an enum value with one text. The report is one
+ * line on standard error, made without allocation:  hakmem: <text>: <address> (<detail>;
+ * <description of the address>; for stacks: ...; to catch it earlier: ...) */
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
@@ -62,16 +62,6 @@ const char *hak_fatal_text(hak_fatal_kind_t kind);
 HAK_COLD void hak_warn(const char *format, ...);
 /* Writes a line on standard error, and adds its end: the text is one that HAK_TEXT defines. */
 HAK_COLD void hak_print_line(struct hak_text *line);
-
-/* Services of higher ranks, registered once at process start (rank 0 calls nobody). */
-typedef struct hak_check_sink {
-    void (*write)(int fd, const char *data, size_t length);
-    void (*abort)(void);
-    /* appends a description of the address; NULL: nothing */
-    void (*describe)(struct hak_text *text, const void *address);
-    void (*trace)(void); /* prints the stack from its caller on; NULL: not wanted */
-} HAK_SEALED hak_check_sink_t;
-extern hak_check_sink_t hak_check_sink; /* [init] */
 
 #define HAK_ASSERT(condition, invariant)                                                           \
     do {                                                                                           \

@@ -66,6 +66,9 @@ struct hak_request {
 /* What lower ranks ask of higher ones, which register it once, at process start; NULL before. Only
  * slow paths ask. */
 typedef struct hak_services {
+    /* --- guard/, for fatal reports */
+    void (*describe)(struct hak_text *text, const void *address); /* appends a description */
+    void (*trace)(void); /* prints the stack from its caller on; NULL: not wanted */
     /* --- reclaim/ */
     void (*serve)(hak_tcache_t *tcache); /* what is wanted; its bins may be flushed; NULL: none */
     void (*give_back)(size_t bytes);     /* before fresh memory is used, with a limit */

@@ -38,7 +38,7 @@ void hak_guard_start(void);
  * the allowance permits. */
 void hak_guard_follow(hak_tcache_t *tcache);
 
-/* Prints the stack from its caller on, on standard error: for hak_check_sink.trace. */
+/* Prints the stack from its caller on, on standard error: for hak_services.trace. */
 void hak_guard_trace(void);
 
 /* In the child of a fork: slots that other threads were about to use or free become free. Unless it

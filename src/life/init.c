@@ -34,7 +34,6 @@ static void secrets_init(void) {
 
 void hak_life_seal(void) {
     hak_os_seal(&hak_secret, sizeof hak_secret);
-    hak_os_seal(&hak_check_sink, sizeof hak_check_sink);
     hak_os_seal(&hak_event_table, sizeof hak_event_table);
     hak_os_seal(&hak_services, sizeof hak_services);
     hak_os_seal(&hak_knobs, HAK_KNOBS_SEALED_BYTES);
@@ -50,9 +49,7 @@ static void warn_of_no_report(void) {
 }
 
 static void process_start(void) {
-    hak_check_sink.write = hak_os_write;
-    hak_check_sink.abort = hak_os_abort;
-    hak_check_sink.describe = hak_describe;
+    hak_services.describe = hak_describe;
     hak_os_init();
     hak_sc_init();
     if (HAK_HARDEN) {
@@ -89,7 +86,7 @@ static void process_start(void) {
         hak_large_quarantine_switch(!HAK_FAULT); /* tests of the core count blocks and mappings */
     }
     if (hak_load_relaxed(&hak_knobs.backtrace)) {
-        hak_check_sink.trace = hak_guard_trace;
+        hak_services.trace = hak_guard_trace;
     }
     hak_os_huge_detect(); /* later its file would use up a number of the program */
     if (hak_load_relaxed(&hak_knobs.huge_pages) == HAK_HUGE_PAGES_ADVISED) {

@@ -50,6 +50,9 @@ bool hak_os_read_link(const char *path, char *buffer, size_t capacity) {
 
 /* Until complete, or broken. */
 void hak_os_write(int fd, const char *data, size_t length) {
+    if (HAK_FAULT && fd == 2 && hak_os_fault_report(data, length)) {
+        return;
+    }
     while (length > 0) {
         long done = hak_syscall(SYS_write, fd, data, length);
         if (done <= 0 && done != -EINTR) {

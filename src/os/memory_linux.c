@@ -419,5 +419,6 @@ void hak_os_random(void *buffer, size_t bytes) {
 }
 
 void hak_os_abort(void) {
+    (void)(HAK_FAULT && hak_os_fault_report(NULL, 0));
     abort();
 }

@@ -97,6 +97,17 @@ void hak_os_fault_mapped(void *base, size_t bytes) {
     }
 }
 
+static hak_os_fault_reports_t *os_fault_reports; /* [atomic] */
+
+void hak_os_fault_reports(hak_os_fault_reports_t *reports) {
+    hak_store_relaxed(&os_fault_reports, reports);
+}
+
+bool hak_os_fault_report(const char *data, size_t length) {
+    hak_os_fault_reports_t *reports = hak_load_relaxed(&os_fault_reports);
+    return reports != NULL && reports(data, length);
+}
+
 uint64_t hak_os_fault_clock(uint64_t now_ns) {
     uint64_t stopped = hak_load_relaxed(&os_fault_stopped_ns);
     return stopped != 0 ? stopped : now_ns + hak_load_relaxed(&os_fault_ahead_ns);

@@ -6,6 +6,10 @@
 
 #include "os/os.h"
 
+/* Takes what is written to standard error, true, or lets it be; without text, before an abort,
+ * which it may leave by a jump. NULL: all is let be. */
+typedef bool hak_os_fault_reports_t(const char *data, size_t length);
+void hak_os_fault_reports(hak_os_fault_reports_t *reports);
 /* Every call numbered from `first` (0 = the next one) on fails, `count` times. */
 void hak_os_fault_plan(hak_os_call_t call, uint64_t first, uint64_t count);
 void hak_os_fault_clear(void);

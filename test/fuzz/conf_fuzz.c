@@ -5,6 +5,7 @@
  * options. */
 #include "conf/conf.h"
 #include "double/option_table.h"
+#include "double/os_fault.h"
 #include "fuzz/capture.h"
 #include "fuzz/reading.h"
 
@@ -152,23 +153,26 @@ extern char **environ;
 
 static jmp_buf after_fatal;
 
-static void fatal_abort(void) {
-    longjmp(after_fatal, 1);
+static bool fatal_abort(const char *data, size_t length) {
+    (void)length;
+    if (data == NULL) {
+        longjmp(after_fatal, 1);
+    }
+    return false;
 }
 
 /* false: it was fatal. */
 static bool conf_read(char **environment) {
     char **before = environ;
-    hak_check_sink_t sink = hak_check_sink;
     volatile bool is_read = false;
-    hak_check_sink = (hak_check_sink_t){.write = hak_os_write, .abort = fatal_abort};
+    hak_os_fault_reports(fatal_abort);
     environ = environment;
     if (setjmp(after_fatal) == 0) {
         hak_conf_read();
         is_read = true;
     }
     environ = before;
-    hak_check_sink = sink;
+    hak_os_fault_reports(NULL);
     return is_read;
 }
 

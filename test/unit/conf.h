@@ -14,12 +14,10 @@
 
 #include <stdlib.h>
 
-/* Everything back to the defaults, sources other than the environment's absent. Messages go to
- * standard error, as after the start of a process. */
+/* Everything back to the defaults, sources other than the environment's absent. */
 UNIT_AROUND(conf_begin) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
-    hak_check_sink.write = hak_os_write;
     hak_conf_read();
     return 0;
 }

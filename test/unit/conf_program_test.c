@@ -35,7 +35,6 @@ UNIT_TEST(mistakes_of_the_program_name_their_source) {
     unsetenv("HAKMEM_OPTIONS");
     unsetenv("HAKMEM_PROFILE");
     hak_options = "bin_bytes:huge";
-    hak_check_sink.write = hak_os_write; /* as after the start of a process */
     unit_capture_begin();
     hak_conf_read();
     assert_non_null(

@@ -14,7 +14,7 @@ static const char *trap(const void *address) {
                           .code = 4096};
     unit_fatal_begin();
     bool is_ours = hak_guard_trap(&trap);
-    hak_check_sink = unit_fatal.saved;
+    unit_fatal_end();
     return is_ours ? unit_fatal.line : NULL;
 }
 

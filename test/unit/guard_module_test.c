@@ -10,7 +10,7 @@
 static const char *printed(const uintptr_t *addresses, unsigned count) {
     unit_fatal_begin();
     hak_guard_stack_print(addresses, count);
-    hak_check_sink = unit_fatal.saved;
+    unit_fatal_end();
     return unit_fatal.line;
 }
 
@@ -65,11 +65,12 @@ UNIT_TEST(one_report_at_a_time_has_files_and_a_forked_child_begins_anew) {
 
 UNIT_TEST(fatal_report_with_a_trace_has_more_lines) {
     unit_fatal_begin();
-    hak_check_sink.trace = hak_guard_trace;
+    hak_services.trace = hak_guard_trace;
     if (setjmp(unit_fatal.back) == 0) {
         hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, NULL);
     }
-    hak_check_sink = unit_fatal.saved;
+    unit_fatal_end();
+    hak_services.trace = NULL;
     assert_true(unit_fatal.is_fatal);
     const char *lines = strstr(unit_fatal.line, "HAKMEM_PROFILE=debug)\nhakmem:     #0 0x");
     UNIT_EXPECT(lines != NULL && strchr(lines, '/') != NULL, "%s", unit_fatal.line);

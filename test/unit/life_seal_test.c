@@ -14,7 +14,7 @@
 /* In a process of its own: there is no way back. */
 UNIT_TEST(sealed_state_is_read_only_and_the_rest_is_not) {
     static void *const fixed[] = {&hak_secret.link,         &hak_secret.factor,
-                                  &hak_check_sink.abort,    &hak_services.guard_free,
+                                  &hak_services.describe,   &hak_services.guard_free,
                                   &hak_event_table.count,   &hak_knobs.force_libc,
                                   &hak_knobs.bin_max_bytes, hak_conf_state.text[0],
                                   &hak_conf_state.profile,  &hak_services.serve};

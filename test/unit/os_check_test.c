@@ -16,28 +16,30 @@ static void said(hak_fatal_kind_t kind, const char *line) {
 
 /* Stacks where there are none; kinds that are noticed late, profile debug unless it is on. */
 UNIT_TEST(fatal_line_leads_on_to_what_the_reader_lacks) {
-    hak_check_sink_t saved = hak_check_sink;
+    hak_services_t saved = hak_services;
     hak_knobs_t knobs = hak_knobs;
-    hak_check_sink.describe = NULL;
+    hak_services.describe = NULL;
     UNIT_EXPECT_FATAL(hak_fatal(HAK_FATAL_DOUBLE_FREE, (void *)0x1230, "64-byte class"), "");
     assert_string_equal(unit_fatal.line,
                         "hakmem: double free: 0x1230 (64-byte class; " STACKS "; " EARLIER ")\n");
     said(HAK_FATAL_INTERIOR_FREE, "hakmem: free of an address inside a block: 0x10 (" STACKS ")\n");
-    hak_check_sink.trace = print_nothing;
+    hak_services.trace = print_nothing;
     said(HAK_FATAL_OVERFLOW, "hakmem: overflow of a block: 0x10 (" EARLIER ")\n");
     said(HAK_FATAL_INTERIOR_FREE, "hakmem: free of an address inside a block: 0x10\n");
     hak_knobs.guard_rate = 1;
     hak_knobs.bin_max_blocks = 0;
     said(HAK_FATAL_OVERFLOW, "hakmem: overflow of a block: 0x10\n");
     hak_knobs = knobs;
-    hak_check_sink = saved;
+    hak_services = saved;
 }
 
 UNIT_TEST(fatal_say_has_the_line_alone) {
+    hak_services_t saved = hak_services;
     unit_fatal_begin();
-    hak_check_sink.describe = NULL;
+    hak_services.describe = NULL;
     hak_fatal_say(HAK_FATAL_DOUBLE_FREE, (void *)0x10, NULL);
-    hak_check_sink = unit_fatal.saved;
+    unit_fatal_end();
+    hak_services = saved;
     assert_string_equal(unit_fatal.line, "hakmem: double free: 0x10\n");
 }
 
@@ -69,7 +71,7 @@ UNIT_TEST(fatal_with_endless_detail_is_cut_but_ends_the_line) {
 UNIT_TEST(warning_is_one_line_and_goes_on) {
     unit_fatal_begin();
     hak_warn("something is odd");
-    hak_check_sink = unit_fatal.saved;
+    unit_fatal_end();
     assert_false(unit_fatal.is_fatal);
     assert_string_equal(unit_fatal.line, "hakmem: something is odd\n");
 }

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fatal report, and the definitions of counters and knobs. */
+ * The fatal report. */
 #include "base/check.h"
 
-#include "base/counters.h"
 #include "base/fmt.h"
-#include "base/knobs.h"
-#include "base/mailbox.h"
 #include "base/wanted.h"
-
-hak_check_sink_t hak_check_sink;
-hak_process_counters_t hak_counters;
-HAK_LOCKED_STATE HAK_LINE_ALIGNED uint32_t hak_wanted; /* every refill reads it */
-hak_services_t hak_services;
-HAK_LINE_ALIGNED hak_mailbox_t hak_mailbox; /* every event reads its first words */
-
-#define KNOB_OWN(knob, initial)
-#define KNOB_START(knob, initial) .knob = (initial),
-#define KNOB_LIVE KNOB_START
-#define KNOB_ALWAYS KNOB_START
-#define HAK_OPTION(name, type, initial, least, most, kept, knob, text) KNOB_##kept(knob, initial)
-/* The defaults, in force until conf/ has read the options. */
-hak_knobs_t hak_knobs = {
-#include "base/options.def"
-    .limit_soft_bytes = SIZE_MAX,
-    .limit_hard_bytes = SIZE_MAX,
-};
-#undef HAK_OPTION
+#include "os/os.h"
 
 #define HAK_FATAL_TEXT(name, text) text,
 static const char *const fatal_text[] = {HAK_FATAL_KINDS(HAK_FATAL_TEXT)};
@@ -37,9 +16,7 @@ const char *hak_fatal_text(hak_fatal_kind_t kind) {
 
 void hak_print_line(hak_text_t *line) {
     line->data[line->length] = '\n';
-    if (hak_check_sink.write != NULL) {
-        hak_check_sink.write(2, line->data, line->length + 1);
-    }
+    hak_os_write(2, line->data, line->length + 1);
 }
 
 /* Begins another part of what stands in parentheses. */
@@ -59,7 +36,7 @@ static void fatal_advise(hak_text_t *text, hak_fatal_kind_t kind, bool *is_open)
                                  FATAL_BIT(CORRUPT_LINK) | FATAL_BIT(OVERFLOW);
     bool is_debug = hak_load_relaxed(&hak_knobs.guard_rate) == 1 &&
                     hak_load_relaxed(&hak_knobs.bin_max_blocks) == 0;
-    if (hak_check_sink.trace == NULL && (others >> kind & 1) == 0) {
+    if (hak_services.trace == NULL && (others >> kind & 1) == 0) {
         fatal_part(text, is_open);
         hak_text_str(text, "for stacks: HAKMEM_OPTIONS=backtrace:1");
     }
@@ -81,9 +58,9 @@ static void fatal_line(hak_fatal_kind_t kind, const void *address, const char *d
         fatal_part(&text, &is_open);
         hak_text_str(&text, detail);
     }
-    if (address != NULL && hak_check_sink.describe != NULL) {
+    if (address != NULL && hak_services.describe != NULL) {
         fatal_part(&text, &is_open);
-        hak_check_sink.describe(&text, address);
+        hak_services.describe(&text, address);
     }
     if (!has_stacks) {
         fatal_advise(&text, kind, &is_open);
@@ -97,16 +74,13 @@ void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detai
 }
 
 void hak_fatal_end(void) {
-    if (hak_check_sink.abort != NULL) {
-        hak_check_sink.abort();
-    }
-    __builtin_trap();
+    hak_os_abort();
 }
 
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     fatal_line(kind, address, detail, false);
-    if (hak_check_sink.trace != NULL) {
-        hak_check_sink.trace();
+    if (hak_services.trace != NULL) {
+        hak_services.trace();
     }
     hak_fatal_end();
 }
