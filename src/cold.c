@@ -30,7 +30,6 @@
 #include "conf/show.c"
 #include "conf/theirs.c"
 
-#include "guard/describe.c"
 #include "guard/fatal_report.c"
 #include "guard/module.c"
 

@@ -53,9 +53,8 @@ HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
         }                                                                                          \
     } while (0)
 
-/* The parts of hak_fatal, for callers that print stacks between them: the line advises nothing. */
+/* The line of hak_fatal, for callers that print stacks and abort: it advises nothing. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
-HAK_COLD HAK_NORETURN void hak_fatal_end(void);
 const char *hak_fatal_text(hak_fatal_kind_t kind);
 
 /* One line "hakmem: <message>" on standard error, formatted as by hak_text_format. */

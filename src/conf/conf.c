@@ -7,7 +7,8 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/knobs.h"
-#include "conf/table.h"
+#include "conf/show.h"
+#include "conf/theirs.h"
 #include "os/libc.h"
 #include "os/optional.h"
 

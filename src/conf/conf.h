@@ -55,8 +55,4 @@ typedef struct hak_conf_theirs {
 } hak_conf_theirs_t;
 extern hak_conf_theirs_t hak_conf_theirs; /* [init] */
 
-/* Prints the table (help) or what is in force (show) on standard error. */
-void hak_conf_print_help(void);
-void hak_conf_print_values(void);
-
 #endif

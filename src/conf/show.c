@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Messages about options: values and bounds, warnings, help, show. */
+#include "conf/show.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/version.h"
-#include "conf/conf.h"
-#include "conf/table.h"
 
 #include <string.h>
 

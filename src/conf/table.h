@@ -58,24 +58,11 @@ extern hak_conf_state_t hak_conf_state;            /* [init] */
 
 /* NULL: there is none of that name. */
 const hak_conf_option_t *hak_conf_find(const char *name, size_t length);
-/* Reads what jemalloc would, through the buffer, where its names have the prefix (theirs.c).
- * Returns the number of mistakes. */
-unsigned hak_conf_read_theirs(const char *prefix, char *text, size_t capacity);
 /* A name of a choice; NULL: it has no so many, or is none. */
 const char *hak_conf_choice(const hak_conf_option_t *option, uint64_t index);
 /* The value in force. */
 uint64_t hak_conf_value(const hak_conf_option_t *option);
 /* Where the value of a text is kept. */
 char *hak_conf_text_of(const hak_conf_option_t *option);
-
-/* Appends a value as it is written in HAKMEM_OPTIONS. */
-void hak_conf_put_value(hak_text_t *text, const hak_conf_option_t *option, uint64_t value);
-/* One line on standard error: the mistake, and the valid values. */
-void hak_conf_complain(const char *source, const char *value, size_t length,
-                       const hak_conf_option_t *option);
-/* No option has the name: the line gives the most similar one. */
-void hak_conf_complain_name(const char *source, const char *name, size_t length);
-/* No row has the name, or none of the knob `memory`. */
-void hak_conf_complain_profile(const char *source, const char *name, size_t length, bool is_memory);
 
 #endif

@@ -4,10 +4,11 @@
  * names under a prefix. They come from where jemalloc reads them, the later wins: the build; the
  * string malloc_conf of the program; the text of the link /etc/malloc.conf; MALLOC_CONF. Under a
  * prefix the last three have it, too. What comes last is read first, and the rest not. */
+#include "conf/theirs.h"
+
 #include "base/bits.h"
 #include "base/check.h"
-#include "conf/conf.h"
-#include "conf/table.h"
+#include "conf/show.h"
 #include "os/optional.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What directs the front from above: the heap profiler (profile/), and the up-calls of src/LAYERS.
- */
+ * What directs the front from above: the heap profiler, and the up-calls of src/LAYERS. */
 #ifndef HAK_FRONT_HOOKS_H
 #define HAK_FRONT_HOOKS_H
 

@@ -361,6 +361,8 @@ static HAK_COLD size_t guard_usable(const void *block, hak_fatal_kind_t kind) {
 void hak_guard_start(void) {
     bool is_on = hak_load_relaxed(&hak_knobs.guard) && !hak_load_relaxed(&hak_knobs.force_libc) &&
                  hak_os_trap_install(hak_guard_trap);
+    hak_services.describe = hak_describe;
+    hak_services.trace = hak_load_relaxed(&hak_knobs.backtrace) ? hak_guard_trace : NULL;
     hak_services.guard_sample = guard_sample;
     hak_services.guard_free = guard_free;
     hak_services.guard_usable = guard_usable;

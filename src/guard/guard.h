@@ -21,7 +21,6 @@
 #ifndef HAK_GUARD_GUARD_H
 #define HAK_GUARD_GUARD_H
 
-#include "base/fmt.h"
 #include "front/tcache.h"
 
 /* One more guard, at 4 KiB each: just below 1 MiB; below 8 MiB where every block is guarded. */
@@ -38,15 +37,8 @@ void hak_guard_start(void);
  * the allowance permits. */
 void hak_guard_follow(hak_tcache_t *tcache);
 
-/* Prints the stack from its caller on, on standard error: for hak_services.trace. */
-void hak_guard_trace(void);
-
 /* In the child of a fork: slots that other threads were about to use or free become free. Unless it
  * is clean, the thread itself may hold one: sampling stops, guarded blocks stay guarded. */
 HAK_COLD void hak_guard_after_fork(bool is_clean);
-
-/* Appends the description of an address to a fatal report. No allocation, no lock; reads no memory
- * of the program. */
-void hak_describe(hak_text_t *text, const void *address);
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"
-#include "guard/guard.h"
 #include "os/optional.h"
 #include "stack/stack.h"
 

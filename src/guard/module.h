@@ -12,6 +12,8 @@
 void hak_guard_stack_print(const uintptr_t *addresses, unsigned count);
 /* Behind all stacks of a report: how a reader gets the names of functions. */
 void hak_guard_stack_hint(void);
+/* Prints the stack from its caller on, on standard error. */
+void hak_guard_trace(void);
 /* In the child of a fork: a printing thread is gone. */
 void hak_guard_stack_after_fork(void);
 

@@ -6,6 +6,7 @@
 
 #include "base/atomics.h"
 #include "base/check.h"
+#include "base/fmt.h"
 #include "guard/guard.h"
 #include "os/optional.h"
 #include "span/span.h"
@@ -68,6 +69,10 @@ HAK_INLINE hak_guard_slot_t *hak_guard_slot_of(const void *address) {
 /* Ends the process with a report of `kind`, found at `frame`. `slot` may be NULL. */
 HAK_COLD HAK_NORETURN void hak_guard_report(hak_fatal_kind_t kind, const void *address,
                                             const hak_guard_slot_t *slot);
+
+/* Appends the description of an address to a fatal report. No allocation, no lock; reads no memory
+ * of the program. */
+void hak_describe(hak_text_t *text, const void *address);
 
 /* Called for every trap of the process. */
 bool hak_guard_trap(const hak_os_trap_t *trap);

@@ -3,7 +3,7 @@
  * Huge blocks: mappings of their own, each with a record. Freed ones go to huge_cache.c. */
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
-#include "large/huge_record.h"
+#include "large/vacant.h"
 
 #include "base/atomics.h"
 #include "base/check.h"

@@ -12,7 +12,7 @@
  * and samples is in docs/experiments/0114-many-large-blocks.md. */
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
-#include "large/huge_record.h"
+#include "large/vacant.h"
 
 #include "os/lock.h"
 #include "os/os.h"

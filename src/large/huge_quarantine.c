@@ -4,7 +4,7 @@
  * the ring or the bound of addresses is full. */
 #include "large/huge_quarantine.h"
 #include "large/guarded.h"
-#include "large/huge_record.h"
+#include "large/vacant.h"
 
 #include "os/lock.h"
 #include "os/os.h"

@@ -5,7 +5,7 @@
 #include "large/guarded.h"
 #include "large/huge_cache.h"
 #include "large/huge_quarantine.h"
-#include "large/huge_record.h"
+#include "large/vacant.h"
 
 #include "base/check.h"
 #include "base/counters.h"

@@ -12,7 +12,7 @@
  *   LARGE-1  The entry of the first unit is HAK_KIND_LARGE; of the others HAK_KIND_LARGE_BODY.
  *   HUGE-1   The entry of the first unit is record index << 8 | HAK_KIND_HUGE; the other units of
  *            the mapping read 0.
- *   CACHE-n  stand in huge_cache.h, VACANT-n in huge_record.h. */
+ *   CACHE-n  stand in huge_cache.h, VACANT-n in vacant.h. */
 #ifndef HAK_LARGE_LARGE_H
 #define HAK_LARGE_LARGE_H
 

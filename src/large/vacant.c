@@ -6,7 +6,7 @@
  * requests first. They are unmapped when there are fewer blocks, or, the largest first, when
  * addresses run out. Moved blocks are mappings of their own anyway: theirs do not stay. The page
  * map leads to neighbours; lists by size, four a doubling, bound a search. */
-#include "large/huge_record.h"
+#include "large/vacant.h"
 
 #include "base/counters.h"
 #include "os/lock.h"

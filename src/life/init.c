@@ -5,8 +5,8 @@
 #include "conf/conf.h"
 #include "front/budget.h"
 #include "front/event.h"
+#include "front/fast.h"
 #include "front/flush.h"
-#include "front/hooks.h"
 #include "guard/guard.h"
 #include "large/large.h"
 #include "life/life.h"
@@ -49,7 +49,6 @@ static void warn_of_no_report(void) {
 }
 
 static void process_start(void) {
-    hak_services.describe = hak_describe;
     hak_os_init();
     hak_sc_init();
     if (HAK_HARDEN) {
@@ -85,9 +84,6 @@ static void process_start(void) {
     if (HAK_HARDEN) {
         hak_large_quarantine_switch(!HAK_FAULT); /* tests of the core count blocks and mappings */
     }
-    if (hak_load_relaxed(&hak_knobs.backtrace)) {
-        hak_services.trace = hak_guard_trace;
-    }
     hak_os_huge_detect(); /* later its file would use up a number of the program */
     if (hak_load_relaxed(&hak_knobs.huge_pages) == HAK_HUGE_PAGES_ADVISED) {
         hak_os_huge_only_advised();
@@ -119,6 +115,16 @@ HAK_COLD void hak_life_process_start(void) {
         hak_store_release(&start_state, START_DONE); /* pairs START-1 */
     }
     hak_lock_release(HAK_LOCK_START);
+}
+
+hak_tcache_t *hak_life_thread_start(void) {
+    hak_life_process_start();
+    if (hak_load_relaxed(&hak_knobs.force_libc) || hak_thread_self.has_exited) {
+        return NULL;
+    }
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    /* else process start allocated meanwhile */
+    return hak_tcache_is_empty(tcache) ? hak_life_thread_attach() : tcache;
 }
 
 /* The library is linked to be initialised first (-z initfirst), so that our fork handler registers

@@ -8,6 +8,8 @@
 
 /* Arranges the thread exit hook; part of process start. */
 void hak_life_thread_init(void);
+/* A tcache for the calling thread, until its exit; NULL: hak_life_thread_start says why. */
+hak_tcache_t *hak_life_thread_attach(void);
 /* An event: starts the scavenger, if the option wants one and none runs. */
 void hak_life_scavenge(hak_tcache_t *tcache);
 extern uint64_t hak_life_scavenger_runs; /* [atomic] passes of it */

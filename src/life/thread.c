@@ -78,16 +78,8 @@ __attribute__((destructor(101))) static void process_end(void) {
     }
 }
 
-hak_tcache_t *hak_life_thread_start(void) {
-    hak_life_process_start();
-    if (hak_load_relaxed(&hak_knobs.force_libc) || hak_thread_self.has_exited) {
-        return NULL;
-    }
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (!hak_tcache_is_empty(tcache)) {
-        return tcache; /* process start allocated meanwhile */
-    }
-    tcache = hak_tcache_attach();
+hak_tcache_t *hak_life_thread_attach(void) {
+    hak_tcache_t *tcache = hak_tcache_attach();
     int saved = errno;
     if (tcache != NULL && has_exit_key && pthread_setspecific(exit_key, tcache) != 0) {
         (void)hak_tcache_detach(tcache); /* the thread's end would not detach it */

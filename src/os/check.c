@@ -73,16 +73,12 @@ void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detai
     fatal_line(kind, address, detail, true);
 }
 
-void hak_fatal_end(void) {
-    hak_os_abort();
-}
-
 void hak_fatal(hak_fatal_kind_t kind, const void *address, const char *detail) {
     fatal_line(kind, address, detail, false);
     if (hak_services.trace != NULL) {
         hak_services.trace();
     }
-    hak_fatal_end();
+    hak_os_abort();
 }
 
 void hak_warn(const char *format, ...) {

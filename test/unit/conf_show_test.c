@@ -3,6 +3,7 @@
  * What is said about options: complaints, help, show, JSON. With --json the program prints the JSON
  * instead, for conf_json_test.py. */
 
+#include "conf/show.h"
 #include "unit/conf.h"
 
 CONF_TEST(unknown_names_are_answered_with_the_nearest_one) {
