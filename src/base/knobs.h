@@ -34,7 +34,7 @@ typedef struct hak_knobs {
     /* read by span/, large/, front/ and reclaim/ */
     bool is_tight;      /* near the limit even after full reclaim */
     size_t limit_bytes; /* of the tightest control group; 0: none known */
-    /* --- set by reclaim/target.c; read by base/wanted.h */
+    /* --- set by reclaim/target.c; read by span/ */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
     /* --- set by mallopt, too */
     size_t retain_min_bytes, retain_idle_bytes;

@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the layers that hold unused memory and reclaim/, which decides how much stays. */
+ * What lower ranks want of higher ones: bits that are set under locks, and calls. */
 #ifndef HAK_BASE_WANTED_H
 #define HAK_BASE_WANTED_H
 
 #include "base/atomics.h"
-#include "base/bits.h"
 #include "base/check.h"
-#include "base/knobs.h"
-
-enum { HAK_WINDOW_MS = 400 }; /* unused for so long: purged (docs/experiments/0023-decay.md) */
-static const uint64_t HAK_WINDOW_NS = HAK_WINDOW_MS * 1000000ull;
-
-/* Whether a time has come, after which comes another: true for one of the threads that ask. */
-HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {
-    uint64_t due = hak_load_relaxed(due_ns);
-    return now >= due && hak_cas_relaxed(due_ns, &due, now + pause_ns);
-}
-
-/* Unused memory of one kind. */
-typedef struct hak_pool {
-    size_t in_use_bytes;
-    size_t resident_bytes;        /* unused, and holds memory */
-    size_t low_bytes, high_bytes; /* least and most of these in this window */
-    size_t dip_bytes;             /* least since the last read */
-} hak_pool_t;
-
-/* Freed huge blocks, under HAK_LOCK_HUGE. */
-typedef struct hak_huge_pool {
-    size_t in_use_bytes;
-    size_t resident_bytes;                  /* unused, and holds memory */
-    size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
-    size_t most_bytes;                      /* most in use since the last read */
-    size_t last_peak_bytes, last_low_bytes; /* of the last window */
-    uint64_t window_end_ns;
-    size_t bound_bytes, bound_address_bytes; /* of resident_bytes, and of cached addresses */
-} hak_huge_pool_t;
-
-/* The bound of unused units, at least retain_min_bytes. */
-HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
-    size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
-    size_t bound = hak_most(share, hak_load_relaxed(&hak_knobs.retain_min_bytes));
-    return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
-}
 
 /* Requests of lower layers to reclaim/: bits, set under their locks. */
 enum {
@@ -57,6 +20,8 @@ HAK_INLINE void hak_want(uint32_t request) {
         (void)hak_or_relaxed(&hak_wanted, request);
     }
 }
+
+struct hak_huge_pool;
 
 /* The request that a bin is refilled for. */
 struct hak_request {

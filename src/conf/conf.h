@@ -12,7 +12,6 @@
 #define HAK_CONF_CONF_H
 
 #include "base/fmt.h"
-#include "base/wanted.h"
 
 /* Reads all sources and writes the knobs. Once, at process start. */
 void hak_conf_read(void);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "conf/show.h"
 #include "os/optional.h"
+#include "span/span.h"
 
 #include <string.h>
 

@@ -58,4 +58,10 @@ HAK_INLINE void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
     }
 }
 
+/* Whether a time has come, after which comes another: true for one of the threads that ask. */
+HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {
+    uint64_t due = hak_load_relaxed(due_ns);
+    return now >= due && hak_cas_relaxed(due_ns, &due, now + pause_ns);
+}
+
 #endif

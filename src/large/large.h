@@ -54,6 +54,17 @@ size_t hak_large_trim(size_t keep_bytes);
  * urgent, blocks that the hardened library holds back become unused units. */
 size_t hak_large_give_back(size_t bytes, bool is_urgent);
 
+/* Freed huge blocks, under HAK_LOCK_HUGE. */
+typedef struct hak_huge_pool {
+    size_t in_use_bytes;
+    size_t resident_bytes;                  /* unused, and holds memory */
+    size_t peak_bytes, low_bytes;           /* most in use, least resident in this window */
+    size_t most_bytes;                      /* most in use since the last read */
+    size_t last_peak_bytes, last_low_bytes; /* of the last window */
+    uint64_t window_end_ns;
+    size_t bound_bytes, bound_address_bytes; /* of resident_bytes, and of cached addresses */
+} hak_huge_pool_t;
+
 /* Reads the cache's figures, the low of the last window only once. */
 void hak_large_pool(hak_huge_pool_t *pool);
 /* Returns cached memory and cached addresses above these bounds. */

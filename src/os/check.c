@@ -4,6 +4,7 @@
 #include "base/check.h"
 
 #include "base/fmt.h"
+#include "base/knobs.h"
 #include "base/wanted.h"
 #include "os/os.h"
 

@@ -21,7 +21,7 @@
 #ifndef HAK_RECLAIM_LEARNER_H
 #define HAK_RECLAIM_LEARNER_H
 
-#include "base/wanted.h"
+#include "span/span.h"
 
 /* A keep time, counted from the shortest. The standard is HAK_WINDOW_NS, in which target.c decides
  * without the learner. */

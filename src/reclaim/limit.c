@@ -13,7 +13,6 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
-#include "front/event.h"
 #include "large/large.h"
 #include "os/lock.h"
 #include "os/optional.h"

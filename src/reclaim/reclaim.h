@@ -6,8 +6,8 @@
 #ifndef HAK_RECLAIM_RECLAIM_H
 #define HAK_RECLAIM_RECLAIM_H
 
-#include "base/wanted.h"
-#include "front/tcache.h"
+#include "front/event.h"
+#include "large/large.h"
 
 /* Pools, the cheapest first: bins of a thread and remote frees, which become units or idle pages;
  * cached mappings; unused units; idle pages of slabs. */

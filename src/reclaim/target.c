@@ -34,7 +34,6 @@
 #include "base/atomics.h"
 #include "base/counters.h"
 #include "base/knobs.h"
-#include "front/event.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "reclaim/learner.h"

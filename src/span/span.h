@@ -37,6 +37,7 @@
 
 #include "base/bits.h"
 #include "base/counters.h"
+#include "base/knobs.h"
 #include "base/wanted.h"
 #include "span/dense.h"
 
@@ -137,6 +138,24 @@ typedef struct hak_purge_plan {
     bool is_refused; /* result: the kernel refused all units of a superslab */
 } hak_purge_plan_t;
 size_t hak_span_purge_by(hak_purge_plan_t *plan);
+
+enum { HAK_WINDOW_MS = 400 }; /* unused for so long: purged (docs/experiments/0023-decay.md) */
+static const uint64_t HAK_WINDOW_NS = HAK_WINDOW_MS * 1000000ull;
+
+/* Unused memory of one kind. */
+typedef struct hak_pool {
+    size_t in_use_bytes;
+    size_t resident_bytes;        /* unused, and holds memory */
+    size_t low_bytes, high_bytes; /* least and most of these in this window */
+    size_t dip_bytes;             /* least since the last read */
+} hak_pool_t;
+
+/* The bound of unused units, at least retain_min_bytes. */
+HAK_INLINE size_t hak_retain_bytes(size_t in_use_bytes) {
+    size_t share = in_use_bytes / 100 * hak_load_relaxed(&hak_knobs.retain_percent);
+    size_t bound = hak_most(share, hak_load_relaxed(&hak_knobs.retain_min_bytes));
+    return bound + bound / 100 * hak_load_relaxed(&hak_knobs.retain_learned_percent);
+}
 
 /* Unused units; `is_turn` begins another window. */
 void hak_span_pool(hak_pool_t *pool, bool is_turn);
