@@ -20,7 +20,7 @@ typedef struct obs_figure {
     uint32_t offset; /* of the value, in its record */
     char name[24];   /* in text and XML; unique */
     char key[24];    /* in JSON, in the object of its group */
-    char metric[28]; /* without "hakmem_" */
+    char metric[32]; /* without "hakmem_" */
     char text[88];
 } obs_figure_t;
 

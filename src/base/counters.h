@@ -39,15 +39,15 @@
     X(superslab_map, "superslabs mapped")                                                          \
     X(superslab_unmap, "superslabs unmapped")                                                      \
     X(huge_page_open, "2 MiB ranges opened for huge pages")                                        \
-    X(huge_page_pause, "2 MiB ranges kept on small pages because huge ones were slow to touch")    \
+    X(huge_page_skipped, "2 MiB ranges kept on small pages because huge ones were slow to touch")  \
     X(purge_calls, "purge calls to the kernel")                                                    \
     X(purge_units, "pieces of 64 KiB whose memory was returned")                                   \
     X(purge_regret_units, "returned pieces of 64 KiB that were needed again")                      \
     X(learner_change, "changes of how long unused memory is worth keeping")                        \
-    X(learner_interlock, "failed forecasts, after which the standard rules came back")             \
-    X(pressure_look, "reads of the memory limits of control groups")                               \
-    X(room_span_bytes, "bytes of unused memory returned for limits of control groups")             \
-    X(room_huge_bytes, "bytes of cached huge blocks returned for limits of control groups")        \
+    X(learner_resets, "failed forecasts of the learner, after which the standard rules came back") \
+    X(limit_reads, "reads of the memory limits of the process's control groups")                   \
+    X(limit_purged_bytes, "bytes of unused memory returned because of a memory limit")             \
+    X(limit_purged_huge_bytes, "bytes of cached huge blocks returned because of a memory limit")   \
     X(huge_map, "huge mappings made")                                                              \
     X(huge_map_bytes, "bytes of huge mappings made")                                               \
     X(huge_hit, "huge blocks served from the cache")                                               \

@@ -16,7 +16,7 @@
 
 #include "base/counters.h"
 
-#define HAK_DOOR_VERSION 7
+#define HAK_DOOR_VERSION 8
 
 typedef struct hak_door_row {
     uint32_t offset; /* of a member; the value of a constant */

@@ -99,7 +99,7 @@ static void learner_step(learner_t *learner, const hak_learner_reading_t *readin
         learner->debt_kib = is_wrong ? 0 : learner->debt_kib;
         learner->since_ns = reading->now_ns;
         hak_count(learner_change);
-        hak_count_by(learner_interlock, is_wrong);
+        hak_count_by(learner_resets, is_wrong);
     }
 }
 

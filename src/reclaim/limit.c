@@ -53,8 +53,8 @@ HAK_LOCKED_STATE hak_limit_t hak_limit;
 
 /* Memory wanted again before the next read was purged for nothing: then the step shrinks. */
 static void limit_learn(void) {
-    const uint64_t given[2] = {hak_load_relaxed(&hak_counters.room_span_bytes),
-                               hak_load_relaxed(&hak_counters.room_huge_bytes)};
+    const uint64_t given[2] = {hak_load_relaxed(&hak_counters.limit_purged_bytes),
+                               hak_load_relaxed(&hak_counters.limit_purged_huge_bytes)};
     const uint64_t wanted[2] = {hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES,
                                 hak_load_relaxed(&hak_counters.huge_map_bytes)};
     uint64_t all = 0, regret = 0, backoff = hak_load_relaxed(&hak_limit.backoff);
@@ -99,7 +99,7 @@ static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has)
 /* Returns the pause before the next read. */
 static uint64_t limit_read(const hak_footprint_t *has) {
     hak_os_memory_t memory;
-    hak_count(pressure_look);
+    hak_count(limit_reads);
     limit_learn();
     if (hak_os_memory_limit(&memory)) {
         hak_store_relaxed(&hak_limit.misses, 0);
@@ -154,8 +154,8 @@ static size_t limit_excess(const hak_footprint_t *has, size_t wanted, size_t ste
 
 static size_t limit_order(hak_reclaim_order_t *order) {
     size_t given = hak_reclaim_order(order);
-    hak_count_by(room_huge_bytes, order->given_back[HAK_POOL_HUGE]);
-    hak_count_by(room_span_bytes, order->given_back[HAK_POOL_UNITS]);
+    hak_count_by(limit_purged_huge_bytes, order->given_back[HAK_POOL_HUGE]);
+    hak_count_by(limit_purged_bytes, order->given_back[HAK_POOL_UNITS]);
     return given;
 }
 

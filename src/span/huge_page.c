@@ -76,7 +76,7 @@ static bool huge_price_allows(const char *unit) {
         return true;
     }
     *price -= *price > HUGE_PAGE_SLOW_RUN;
-    hak_count_by(huge_page_pause, pauses);
+    hak_count_by(huge_page_skipped, pauses);
     return !pauses || learn == HAK_LEARN_COUNTERFACTUAL;
 }
 

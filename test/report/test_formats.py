@@ -150,7 +150,7 @@ def test_metrics_and_text_say_what_json_says(folder, report):
     for name in PARTS:
         metric = found[f"hakmem_{name}_bytes", None]
         assert metric == report["bytes"][name] == int(text[f"{name}_bytes"])
-    for name in set(report["events"]) - {"pressure_look"}:
+    for name in set(report["events"]) - {"limit_reads"}:
         metric = found[f"hakmem_{name}_total", None]
         assert metric == report["events"][name] == int(text[name]), name
     for row in report["classes"]:

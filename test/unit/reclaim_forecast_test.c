@@ -20,9 +20,9 @@ LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while) {
     program_t program = {0};
     for (unsigned i = 0; i < 3; i++) {
         (void)steps_until_kept(&program);
-        uint64_t interlocks = hak_counters.learner_interlock, start_ns = 0;
+        uint64_t resets = hak_counters.learner_resets, start_ns = 0;
         assert_in_range(steps_until_locked(&program), 2, 30); /* not by a single report */
-        assert_int_equal(hak_counters.learner_interlock, interlocks + 1);
+        assert_int_equal(hak_counters.learner_resets, resets + 1);
         assert_int_equal(program.kept, SIZE_MAX);
         start_ns = hak_os_now_ns();
         while (program_view().is_locked) {
@@ -40,9 +40,9 @@ LEARNER_TEST(wrong_forecast_brings_the_standard_back_for_a_while) {
 LEARNER_TEST(what_was_paid_beyond_the_forecast_outlives_a_change) {
     program_t program = {0};
     unsigned changes = 0, rounds = 0;
-    uint64_t interlocks = hak_counters.learner_interlock;
+    uint64_t resets = hak_counters.learner_resets;
     (void)steps_until_kept(&program);
-    for (; hak_counters.learner_interlock == interlocks && rounds < 100; rounds++) {
+    for (; hak_counters.learner_resets == resets && rounds < 100; rounds++) {
         uint64_t before = program_keep_ms();
         for (unsigned i = 0; i < 16; i++) { /* kept for long; then pauses of 3 s: kept shortly */
             bool is_long = rounds % 2 == 0;
@@ -59,10 +59,10 @@ static void check_forecast_with_bound(unsigned times, unsigned period, unsigned 
     size_t bound = LOAD_BYTES / 2;
     program_t program = {.bound = bound};
     program_begin(NULL);
-    uint64_t interlocks = hak_counters.learner_interlock;
+    uint64_t resets = hak_counters.learner_resets;
     program_run(&program, LOAD_TICKS, period, low_ticks, bound / 2 * times);
     learner_view_t view = program_view();
-    assert_int_equal(hak_counters.learner_interlock, interlocks);
+    assert_int_equal(hak_counters.learner_resets, resets);
     hak_price_t foretold = view.price[view.strategy];
     assert_in_range(view.real.taken, foretold.taken / 10 * 7, foretold.taken / 10 * 13 + 64);
 }

@@ -50,7 +50,7 @@ static size_t unused_bytes(void) {
 }
 
 static uint64_t looks(void) {
-    return hak_load_relaxed(&hak_counters.pressure_look);
+    return hak_load_relaxed(&hak_counters.limit_reads);
 }
 
 /* Seconds pass, in ten steps each. */
@@ -81,8 +81,8 @@ UNIT_AROUND(limit_begin) {
     hak_os_fault_advance_clock(100 * SECOND);
     hak_limit = (hak_limit_t){/* the process begins */
                               .due_bytes = SIZE_MAX,
-                              .given = {hak_load_relaxed(&hak_counters.room_span_bytes),
-                                        hak_load_relaxed(&hak_counters.room_huge_bytes)}};
+                              .given = {hak_load_relaxed(&hak_counters.limit_purged_bytes),
+                                        hak_load_relaxed(&hak_counters.limit_purged_huge_bytes)}};
     hak_limit.wanted[0] = hak_load_relaxed(&hak_counters.purge_regret_units) * HAK_UNIT_BYTES;
     hak_limit.wanted[1] = hak_load_relaxed(&hak_counters.huge_map_bytes);
     hak_knobs.limit_soft_bytes = SIZE_MAX;
@@ -229,10 +229,10 @@ PRESSURE_TEST(memory_wanted_at_once_is_given_back_less_and_less) {
     uint64_t first = 0, last = 0;
     limit = 1600 * (size_t)MEBIBYTE;
     for (unsigned breath = 0; breath < 100; breath++) {
-        uint64_t before = hak_load_relaxed(&hak_counters.room_span_bytes);
+        uint64_t before = hak_load_relaxed(&hak_counters.limit_purged_bytes);
         spans_free(2);
         look_with(1520 * (size_t)MEBIBYTE); /* 80 left, 100 wanted */
-        last = hak_load_relaxed(&hak_counters.room_span_bytes) - before;
+        last = hak_load_relaxed(&hak_counters.limit_purged_bytes) - before;
         first = breath == 0 ? last : first;
         spans_make(2);
     }

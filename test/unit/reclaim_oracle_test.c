@@ -80,7 +80,7 @@ static void check_change(hak_strategy_t before, uint64_t failed) {
     learner_view_t view = program_view();
     hak_price_t from = view.price[before], to = view.price[view.strategy];
     uint64_t clear = (to.taken + to.held) / 8 * 9 + (4u << 10);
-    UNIT_EXPECT(hak_counters.learner_interlock != failed || clear < from.taken + from.held,
+    UNIT_EXPECT(hak_counters.learner_resets != failed || clear < from.taken + from.held,
                 "%u after %u: %llu KiB after %llu", view.strategy, before,
                 (unsigned long long)(to.taken + to.held),
                 (unsigned long long)(from.taken + from.held));
@@ -93,7 +93,7 @@ static double load_run(hak_learn_t learn) {
     program_t program = {.pool.held = oracle_load.in_use[0]};
     hak_strategy_t strategy = HAK_STRATEGY_STANDARD;
     for (unsigned i = 0; i < LOAD_TICKS; i++) {
-        uint64_t changed = hak_counters.learner_change, failed = hak_counters.learner_interlock;
+        uint64_t changed = hak_counters.learner_change, failed = hak_counters.learner_resets;
         program_tick(&program, oracle_load.in_use[i]);
         if (hak_counters.learner_change != changed) {
             check_change(strategy, failed);

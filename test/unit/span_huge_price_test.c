@@ -45,11 +45,11 @@ static unsigned open_ranges(unsigned count, uint64_t touch_ns) {
 enum { FAST_NS = 1990000, SLOW_NS = 2000001, RUN = 4, PAUSE = 64 };
 
 HUGE_PRICE_TEST(slow_touches_end_huge_pages_for_a_while) {
-    uint64_t pause = hak_counters.huge_page_pause;
+    uint64_t pause = hak_counters.huge_page_skipped;
     assert_int_equal(open_ranges(RUN, SLOW_NS), RUN);
     for (unsigned i = 1; i <= 20; i++) {
         assert_int_equal(open_ranges(PAUSE, SLOW_NS), 0);
-        assert_int_equal(hak_counters.huge_page_pause, pause + i * PAUSE);
+        assert_int_equal(hak_counters.huge_page_skipped, pause + i * PAUSE);
         assert_int_equal(open_ranges(1, SLOW_NS), 1); /* a probe */
     }
 }
@@ -112,14 +112,14 @@ HUGE_PRICE_TEST(ranges_that_no_taker_touches_first_are_no_trial) {
     hak_span_t small[21], wide;
     assert_int_equal(open_ranges(RUN, SLOW_NS), RUN);
     assert_int_equal(open_ranges(PAUSE, SLOW_NS), 0);
-    uint64_t pause = hak_counters.huge_page_pause;
+    uint64_t pause = hak_counters.huge_page_skipped;
     for (unsigned i = 0; i < UNIT_COUNT(small); i++) { /* part of a range, the rest too little */
         assert_true(
             hak_span_alloc(HAK_PARTITION_ANY, 1, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, &small[i]));
     }
     assert_true(hak_span_alloc(HAK_PARTITION_ANY, 16, HAK_UNIT_BYTES, HAK_SPAN_DENSE, &wide));
     assert_int_equal(hak_huge_page_due, 0);
-    assert_true(hak_counters.huge_page_pause > pause);
+    assert_true(hak_counters.huge_page_skipped > pause);
     assert_int_equal(open_ranges(1, FAST_NS), 1); /* the trial */
     assert_int_equal(hak_span_state.huge_price, 0);
 }
@@ -135,11 +135,11 @@ HUGE_PRICE_TEST(touch_that_never_ends_begins_no_pause_and_ends_one) {
 
 HUGE_PRICE_TEST(without_learning_prices_change_nothing) {
     hak_knobs.learn = HAK_LEARN_OFF;
-    uint64_t pause = hak_counters.huge_page_pause;
+    uint64_t pause = hak_counters.huge_page_skipped;
     assert_int_equal(open_ranges(100, SLOW_NS), 100);
     hak_knobs.learn = HAK_LEARN_COUNTERFACTUAL;
     assert_int_equal(open_ranges(100, SLOW_NS), 100);
-    assert_int_equal(hak_counters.huge_page_pause, pause + 100 - (RUN + 1)); /* one is a probe */
+    assert_int_equal(hak_counters.huge_page_skipped, pause + 100 - (RUN + 1)); /* one is a probe */
 
     hak_knobs.learn = HAK_LEARN_OFF; /* forgets the pause */
     assert_int_equal(open_ranges(1, SLOW_NS), 1);

@@ -180,7 +180,7 @@ def test_plain_top_says_what_the_learner_decided():
             ({}, {}, "the standard decides"),
             ({"keep_units_ms": 800, "keep_huge_ms": 12800}, {"learner_change": 2},
              "unused memory kept 0.8 s, freed huge blocks kept 13 s; 2 changes of keep times"),
-            ({"keep_units_saves_bytes": 46137344, "keep_huge_ms": 0}, {"learner_interlock": 1},
+            ({"keep_units_saves_bytes": 46137344, "keep_huge_ms": 0}, {"learner_resets": 1},
              "unused memory kept 0.8 s, saves 44.0 MiB/s; 2 changes of keep times; 1 failed forecast")):
         stats.limits.update(limits)
         stats.events.update(events)

@@ -96,7 +96,7 @@ def kept(limits: dict[str, int]) -> list[str]:
 
 def decisions(events: dict[str, int]) -> list[str]:
     """How often the learner changed a keep time, and took it back."""
-    changes, failed = events.get("learner_change", 0), events.get("learner_interlock", 0)
+    changes, failed = events.get("learner_change", 0), events.get("learner_resets", 0)
     found = [count(changes, "change") + " of keep times"] if changes else []
     return found + ([count(failed, "failed forecast")] if failed else [])
 
