@@ -205,7 +205,6 @@ static void collect_owners(obs_image_t *image, obs_snapshot_t *snapshot) {
         if (!collect_owner(image, at, snapshot, &next)) {
             break;
         }
-        snapshot->owner_count++;
     }
     image->doubt.lists += !is_whole;
     if (apart != 0 && !collect_owner(image, apart, snapshot, &next)) {

@@ -83,7 +83,6 @@ static HAK_COLD void free_foreign(void *block) {
 
 static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t entry) {
     if (!hak_tcache_is_empty(tcache)) {
-        hak_single_writer_add(&tcache->counters.large_free, 1);
         tcache->given_bytes += hak_large_usable(block, entry);
         hak_event_tick(tcache, false);
     }

@@ -219,7 +219,6 @@ static void record_set_bytes(hak_huge_t *record, size_t bytes) {
 static void huge_set_bytes(hak_huge_t *record, size_t bytes) {
     hak_lock_acquire(HAK_LOCK_HUGE);
     record_set_bytes(record, bytes);
-    hak_count_locked(huge_resize);
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -245,7 +244,6 @@ static void huge_extend(hak_huge_t *record, size_t new_bytes) {
     taken = taken != 0 ? taken : hak_vacant_take_at(end, new_bytes - old_bytes, record->shift);
     if (taken != 0) { /* in one step: the child of a fork finds it in one place */
         record_set_bytes(record, old_bytes + taken);
-        hak_count_locked(huge_resize);
     }
     hak_lock_release(HAK_LOCK_HUGE);
     bool is_asked =
@@ -313,7 +311,6 @@ static void *huge_move(hak_huge_t *record, uint32_t entry, size_t new_bytes) {
     record_set_bytes(record, new_bytes);
     hak_pagemap_set(target, 1, entry);
     hak_lock_release(HAK_LOCK_HUGE);
-    hak_count(huge_remap);
     if (keeps_source && !(HAK_HARDEN && hak_huge_quarantine_put(block, old_bytes, shift))) {
         hak_vacant_give(block, old_bytes, shift);
     }

@@ -166,7 +166,6 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (hak_os_huge_is_default()) { /* the superslab's advice against huge pages moved along */
         hak_os_advise_huge(target, new_bytes, true);
     }
-    hak_count(huge_remap);
     hak_require(large_free(block, superslab, record), HAK_FATAL_DOUBLE_FREE, block);
     return target;
 }

@@ -227,7 +227,6 @@ char *hak_vacant_map(size_t bytes, size_t align) {
 
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift) {
     vacant_range_t range = {base, bytes, shift, .is_zero = true};
-    hak_count(huge_unmap);
     if (!hak_pagemap_prepare(base, bytes)) { /* a block that was never made, as metadata ran out */
         hak_os_unmap(base, bytes);
         return;

@@ -355,7 +355,6 @@ static void sample_discard(uint32_t offset) {
 static void store_note_drop(bool is_site) {
     hak_profile_store.dropped++;
     hak_profile_store.sites_dropped += is_site;
-    hak_count(profile_dropped);
 }
 
 /* A sample first: without room for it a new site would be empty. */
@@ -384,7 +383,6 @@ static bool store_add(const hak_profile_event_t *event) {
     };
     sample_link(offset);
     store_count_in(hak_profile_site_at(store->base, site), sample);
-    hak_count(profile_samples);
     return true;
 }
 

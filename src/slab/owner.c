@@ -269,9 +269,7 @@ hak_slab_t *hak_slab_adopt(hak_owner_t *owner, unsigned sc, hak_adopt_t from_whi
         }
         from = next;
     }
-    hak_store_release(&hak_owner_adopt_cursor, from);             /* pairs CURSOR */
-    bool is_refill = slab != NULL && from_which != HAK_ADOPT_ANY; /* of which the caller decides */
-    hak_single_writer_add(&owner->counters[sc].refill_adopt, is_refill);
+    hak_store_release(&hak_owner_adopt_cursor, from); /* pairs CURSOR */
     return slab;
 }
 

@@ -29,10 +29,8 @@ struct hak_owner {
     uint64_t *bits[HAK_META_MOST_LINES];                     /* [lock OWNER] unused, by lines */
     uint8_t bits_count[HAK_META_MOST_LINES];                 /* [lock OWNER] of each */
     hak_dense_t dense[HAK_SC_COUNT - HAK_SLAB_SAMPLED_FROM]; /* [lock OWNER] */
-    HAK_LINE_ALIGNED hak_class_counters_t counters[HAK_SC_COUNT]; /* [lock OWNER] a line each */
+    hak_class_counters_t counters[HAK_SC_COUNT];             /* [lock OWNER] */
 };
-
-_Static_assert(sizeof(hak_class_counters_t) == HAK_LINE_BYTES, "one line an event");
 
 /* Initialises an owner in zeroed memory. */
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);

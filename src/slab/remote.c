@@ -120,7 +120,6 @@ static void slab_take_remote(hak_owner_t *owner, hak_slab_t *slab) {
     HAK_ASSERT(count != 0, "RF-2: a queued slab is pending");
     slab_take_marks(slab, superslab);
     HAK_ASSERT(slab_marks(slab) >= slab->free_count + count, "SLAB-1");
-    hak_single_writer_add(&owner->counters[slab->sc].remote_in, 1);
     hak_slab_count_free(owner, slab, (uint32_t)count, slab->base);
 }
 

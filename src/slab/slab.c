@@ -160,7 +160,6 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     hak_single_writer_add(&owner->partial_count[slab->sc],
                           slab->state == HAK_SLAB_PARTIAL ? -1u : 0);
     hak_pagemap_set_units(slab->base, slab->units, 0);
-    hak_single_writer_add(&owner->counters[slab->sc].slab_retire, 1);
     hak_single_writer_add(&owner->slab_count[slab->sc], -1u);
     hak_span_free(superslab, slab->unit, slab->units, touched_units);
 }
@@ -265,27 +264,20 @@ static HAK_COLD void slab_end_purged(hak_slab_t *slab) {
 }
 
 /* At most `want` blocks of the slab; count == 0: it has none. */
-static hak_blocks_t slab_take(hak_owner_t *owner, hak_slab_t *slab, uint32_t want) {
+static hak_blocks_t slab_take(hak_slab_t *slab, uint32_t want) {
     if (slab->free_count != 0) {
-        hak_single_writer_add(&owner->counters[slab->sc].refill_list, 1);
         hak_blocks_t blocks = slab_take_bits(slab, want);
         if (HAK_UNLIKELY(slab->has_purged_pages) && slab->free_count == 0) {
             slab_end_purged(slab);
         }
         return blocks;
     }
-    if (slab->carved < slab->capacity) {
-        hak_single_writer_add(&owner->counters[slab->sc].refill_carve, 1);
-        hak_single_writer_add(&owner->counters[slab->sc].refill_fault, slab->is_zero);
-        return slab_carve(slab, want);
-    }
-    return (hak_blocks_t){0};
+    return slab->carved < slab->capacity ? slab_carve(slab, want) : (hak_blocks_t){0};
 }
 
 /* Another slab becomes current, in order of cheapness. NULL when memory is out. */
 static hak_slab_t *slab_find(hak_owner_t *owner, unsigned sc) {
     hak_slab_t *slab = hak_slab_take_partial(owner, sc);
-    hak_single_writer_add(&owner->counters[sc].refill_partial, slab != NULL);
     slab = slab != NULL ? slab : hak_slab_adopt(owner, sc, HAK_ADOPT_SPARE);
     slab = slab != NULL ? slab : slab_create(owner, sc);
     return HAK_LIKELY(slab != NULL) ? slab : hak_slab_adopt(owner, sc, HAK_ADOPT_LAST_RESORT);
@@ -302,7 +294,7 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     hak_slab_receive(owner);
     hak_slab_t *slab = owner->current[sc];
     if (slab != NULL) {
-        blocks = slab_take(owner, slab, want);
+        blocks = slab_take(slab, want);
         if (blocks.count != 0) {
             return blocks;
         }
@@ -312,7 +304,7 @@ hak_blocks_t hak_slab_refill(hak_owner_t *owner, unsigned sc, uint32_t want) {
     owner->current[sc] = slab;
     if (slab != NULL) {
         slab->state = HAK_SLAB_CURRENT;
-        blocks = slab_take(owner, slab, want);
+        blocks = slab_take(slab, want);
         HAK_ASSERT(blocks.count != 0, "SLAB-4");
     }
     return blocks;
@@ -339,9 +331,7 @@ static hak_slab_t *slab_find_packed(hak_owner_t *owner, unsigned sc, uint32_t be
     const hak_slab_t *current = owner->current[sc];
     bool is_better = current != NULL && current->free_count != 0 && best_rank < below &&
                      hak_slab_rank(current) > best_rank;
-    best = is_better ? NULL : best;
-    hak_single_writer_add(&owner->counters[sc].refill_adopt, other != NULL && best == other);
-    return best;
+    return is_better ? NULL : best;
 }
 
 hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t below) {
@@ -351,7 +341,7 @@ hak_blocks_t hak_slab_take_packed(hak_owner_t *owner, unsigned sc, uint32_t belo
         return hak_slab_refill(owner, sc, 1);
     }
     slab_leave_partial(owner, slab);
-    hak_blocks_t blocks = slab_take(owner, slab, 1);
+    hak_blocks_t blocks = slab_take(slab, 1);
     slab->state = HAK_SLAB_FULL;
     if (slab->free_count != 0 || slab->carved < slab->capacity) {
         slab_full_to_partial(owner, slab); /* in front: the next one is of this slab, too */

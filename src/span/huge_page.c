@@ -129,7 +129,6 @@ static void range_open(hak_superslab_t *superslab, unsigned i, uint64_t mask, ha
         if (huge_page_is_wanted(use, begins ? unit : NULL) != is_huge) {
             huge_page_change(superslab, i, !is_huge);
         }
-        hak_count_by(huge_page_open, superslab->huge_pages >> i & 1);
     }
     is_huge = (superslab->huge_pages & bit) != 0;
     if (is_huge) {

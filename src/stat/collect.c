@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-static void collect_owner(hak_owner_t *owner, void *context) {
-    hak_snapshot_t *snapshot = context;
-    (void)owner;
-    snapshot->owner_count++;
-}
-
 static void collect_bin(hak_class_stats_t *stats, const hak_tcache_view_t *view, unsigned sc,
                         bool is_lost) {
     if (is_lost) {
@@ -89,7 +83,6 @@ void hak_stat_collect(hak_snapshot_t *snapshot) {
     hak_large_stats_t large;
     memset(snapshot, 0, sizeof *snapshot);
     hak_tcache_visit(collect_tcache, snapshot);
-    hak_owner_visit(collect_owner, snapshot);
     hak_span_visit(collect_superslab, snapshot);
     hak_span_stats(&span);
     hak_large_stats(&large);

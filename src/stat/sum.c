@@ -22,7 +22,6 @@ static void sum_class(hak_snapshot_t *snapshot, unsigned sc) {
     snapshot->uncarved_bytes += (stats->slabs * info->blocks - stats->blocks) * bytes;
     snapshot->slab_tail_bytes +=
         stats->slabs * ((size_t)info->units * HAK_UNIT_BYTES - info->blocks * bytes);
-    snapshot->slab_count += stats->slabs;
 }
 
 void hak_stat_sum(hak_snapshot_t *snapshot) {

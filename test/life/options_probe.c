@@ -2,7 +2,7 @@
  *
  * A small program for options_test.sh and setuid_test.sh: works through all size ranges and prints
  * the usable size of a 200-byte block, which tells glibc's malloc (200) from hakmem's (216, 224).
- * With an argument it prints the statistics of hakmem instead. PROBE_SAMPLES: asks for a profile.
+ * With an argument it prints the heap profile instead. PROBE_SAMPLES: asks for a profile.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-extern void hak_stats_json(int fd) __attribute__((weak));
+extern void hak_profile_json(int fd) __attribute__((weak));
 
 #if defined(PROBE_SAMPLES)
 extern const char *hak_options;
@@ -41,8 +41,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < LIVE_COUNT; ++i) {
         free(live[i]);
     }
-    if (argc > 1 && hak_stats_json != NULL) {
-        hak_stats_json(STDOUT_FILENO);
+    if (argc > 1 && hak_profile_json != NULL) {
+        hak_profile_json(STDOUT_FILENO);
         return 0;
     }
     void *block = malloc(200);

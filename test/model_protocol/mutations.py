@@ -100,10 +100,10 @@ MUTATIONS = [
         (REMOTE, "hak_swap_acquire(&owner->queue, NULL); /* pairs REMOTE-2 */",
          "hak_load_acquire(&owner->queue);\n            hak_store_relaxed(&owner->queue, NULL);")]),
     Mutation("take_what_is_queued", "refill", [LOST, TWICE], [
-        (SLAB, "    if (slab != NULL) {\n        blocks = slab_take(owner, slab, want);\n        if (",
+        (SLAB, "    if (slab != NULL) {\n        blocks = slab_take(slab, want);\n        if (",
          "    if (slab != NULL) {\n        extern void slab_take_early(hak_owner_t *, hak_slab_t *);\n"
          "        slab_take_early(owner, slab);\n"
-         "        blocks = slab_take(owner, slab, want);\n        if ("),
+         "        blocks = slab_take(slab, want);\n        if ("),
         (REMOTE, "bool hak_remote_drain(",
          "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab);\n"
          "void slab_take_early(hak_owner_t *owner, hak_slab_t *slab) {\n"

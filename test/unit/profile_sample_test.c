@@ -184,22 +184,6 @@ SAMPLE_TEST(labels_tell_sites_apart) {
     hak_free_at(second, 100, two);
 }
 
-static uint64_t refills_of(unsigned sc) {
-    const hak_class_counters_t *counters = &hak_sample_owner.counters[sc];
-    return counters->refill_carve + counters->refill_list;
-}
-
-SAMPLE_TEST(refills_of_sampled_blocks_are_counted) {
-    unsigned sc = hak_sc_of(3000);
-    void *first = unit_malloc(3000);
-    uint64_t before = refills_of(sc);
-    void *second = unit_malloc(3000);
-    assert_true(is_sampled(first) && is_sampled(second));
-    assert_int_equal(refills_of(sc), before + 1);
-    hak_free(first);
-    hak_free(second);
-}
-
 /* The hit path of realloc has no instruction for it (docs/heap-sampling.md). */
 SAMPLE_TEST(realloc_in_place_keeps_the_record_and_what_was_first_asked_for) {
     hak_profile_store_t *store = &hak_profile_store;

@@ -170,7 +170,6 @@ STORE_TEST(taken_records_survive_a_keep_but_no_reset) {
 
 /* PROFILE-4: sites and samples fill the store; the rest is counted, and nothing else changes. */
 STORE_TEST(what_does_not_fit_is_dropped_and_counted) {
-    uint64_t counted = hak_counters.profile_dropped;
     unsigned kept = 0, dropped = 0;
     for (uintptr_t i = 1; i <= 5000; i++) {
         bool is_kept = add(i, 0x100000 + (i % 3 == 0 ? i : 0), 64);
@@ -182,7 +181,6 @@ STORE_TEST(what_does_not_fit_is_dropped_and_counted) {
     assert_int_equal(store->taken, kept);
     assert_int_equal(store->live, kept);
     assert_int_equal(store->dropped, dropped);
-    assert_int_equal(hak_counters.profile_dropped - counted, dropped);
     assert_true(store->low <= store->high && store->high <= store->bytes);
     for (uintptr_t i = 1; i <= 5000; i++) { /* those that have no record end without one */
         hak_profile_store_end(hak_profile_store_take((const void *)(i << 4)));

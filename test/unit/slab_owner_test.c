@@ -31,12 +31,11 @@ OWNER_TEST(owner_that_a_thread_parted_from_is_the_next_ones_home) {
 
 OWNER_TEST(last_user_leaves_no_current_slab) {
     hak_owner_t *owner = a;
-    clear_counters();
     unit_refill(owner, SC_64, &held);
     unit_give_all(owner, &held);
-    assert_int_equal(owner->counters[SC_64].slab_retire, 0);
+    assert_int_equal(owner->slab_count[SC_64], 1);
     part_from(&a);
-    assert_int_equal(owner->counters[SC_64].slab_retire, 1);
+    assert_int_equal(owner->slab_count[SC_64], 0);
 }
 
 OWNER_TEST(first_of_two_users_leaves_everything) {

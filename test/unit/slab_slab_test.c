@@ -70,11 +70,10 @@ ONE_OWNER_TEST(refill_after_give_back_takes_what_is_wanted) {
     const hak_slab_t *slab = hak_slab_of(held.block[0]);
     assert_int_equal(slab->free_count, given);
     assert_int_equal(unit_marked(slab), given);
-    uint64_t before = owner.counters[SC_64].refill_list;
     hak_blocks_t blocks = hak_slab_refill(&owner, SC_64, given - 1);
     assert_int_equal(blocks.count, given - 1);
     assert_int_equal(unit_list_length(blocks.head), given - 1);
-    assert_int_equal(owner.counters[SC_64].refill_list, before + 1);
+    assert_int_equal(slab->carved, held.count); /* none is fresh */
     assert_int_equal(slab->free_count, 1);
     assert_int_equal(hak_slab_refill(&owner, SC_64, UINT32_MAX).count, 1);
 }
@@ -93,7 +92,7 @@ ONE_OWNER_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused) {
     assert_int_equal(unit_refill(&owner, SC_4096, &held), 2);
     assert_ptr_equal(owner.current[SC_4096], first);
     assert_int_equal(second->state, HAK_SLAB_FULL);
-    assert_int_equal(owner.counters[SC_4096].refill_partial, 1);
+    assert_int_equal(owner.slab_count[SC_4096], 2);
     assert_true(hak_list_is_empty(&owner.partial[SC_4096]));
     held.block[2] = held.block[--held.count]; /* the two came a second time */
     held.block[3] = held.block[--held.count];
@@ -103,12 +102,12 @@ ONE_OWNER_TEST(full_slab_that_gets_a_block_back_is_partial_and_reused) {
 ONE_OWNER_TEST(empty_slab_retires_unless_current) {
     for (unsigned sc = 0; sc < HAK_SC_COUNT; sc += 6) {
         unsigned capacity = hak_sc_info[sc].blocks;
-        uint64_t retired = owner.counters[sc].slab_retire;
         unit_take(&owner, sc, &held, capacity + 1);
         char *first = held.block[0];
         char *second = held.block[capacity];
+        assert_int_equal(owner.slab_count[sc], 2);
         unit_give_all(&owner, &held);
-        assert_int_equal(owner.counters[sc].slab_retire, retired + 1);
+        assert_int_equal(owner.slab_count[sc], 1);
         for (unsigned unit = 0; unit < hak_sc_info[sc].units; unit++) {
             const char *at = first + (size_t)unit * HAK_UNIT_BYTES;
             assert_int_equal(hak_pagemap_get(hak_pagemap_base(), at), 0);
@@ -118,7 +117,7 @@ ONE_OWNER_TEST(empty_slab_retires_unless_current) {
         assert_int_equal(hak_slab_of(second)->state, HAK_SLAB_CURRENT);
         hak_slab_release_current(&owner);
         assert_int_equal(hak_pagemap_get(hak_pagemap_base(), second), 0);
-        assert_int_equal(owner.counters[sc].slab_retire, retired + 2);
+        assert_int_equal(owner.slab_count[sc], 0);
         assert_int_equal(unit_span_check().in_use_bytes, 0);
     }
 }
@@ -154,14 +153,14 @@ ONE_OWNER_TEST(slab_of_a_class_that_grows_opens_a_huge_page) {
     static const unsigned bytes[] = {64, 8192, 10240}; /* of the last, parts may stay untouched */
     for (unsigned i = 0; i < UNIT_COUNT(bytes) && hak_os_page_bytes() == 4096; i++) {
         unsigned sc = hak_sc_of(bytes[i] - HAK_CANARY_BYTES), capacity = hak_sc_info[sc].blocks;
-        uint64_t opened = hak_counters.huge_page_open;
         hak_span_purge(0);
+        size_t opened = hak_span_state.huge_page_count;
         hak_span_t pins[2] = {unit_span(64, HAK_UNIT_BYTES), unit_span(64, HAK_UNIT_BYTES)};
         unit_take(&owner, sc, &held, 4 * capacity);
         hak_span_t rest = unit_span(28, HAK_UNIT_BYTES); /* the next slab opens a range */
-        assert_int_equal(hak_counters.huge_page_open, opened);
+        assert_int_equal(hak_span_state.huge_page_count, opened);
         unit_take(&owner, sc, &held, 4 * capacity + 1);
-        assert_int_equal(hak_counters.huge_page_open, opened + (bytes[i] <= 8192));
+        assert_int_equal(hak_span_state.huge_page_count, opened + (bytes[i] <= 8192));
         assert_int_equal(owner.slab_count[sc], 5);
         unit_give_all(&owner, &held);
         hak_slab_release_current(&owner);

@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).resolve().parent / "samples"
 FILES = {"/stats.json": "stats.json", "/explain.json": "explain.json", "/map.json": "map.json", "/metrics": "metrics.txt"}
 SPARSE = {"/stats.json": {}, "/explain.json": {"causes": [{"name": "live"}]},
           "/map.json": {"superslabs": [{"spans": [{"unit": 3, "kind": "slab"}, {"kind": "new"}]}]}}
-ODD = ({"classes": 5}, {"threads": [1]}, {"bytes": []}, {"events": {"oom": True, "refill_list": 1e400}},
+ODD = ({"classes": 5}, {"threads": [1]}, {"bytes": []}, {"events": {"oom": True, "refill": 1e400}},
        {"classes": [{"bytes": "big"}]})
 ODD_LEARNERS = (5, [1], [{"keep_ms": "long"}], [{"learn": "1", "keep_ms": 77}], [{"strategies": {}}],
                 [{"strategies": [{"keep_ms": 400, "held_bytes": -1}]}], [{"strategies": [{"keep_ms": 0}]}])

@@ -69,7 +69,7 @@ def test_fields_may_be_missing_and_nothing_from_outside_moves_the_cursor(program
 def test_stats_name_parts_classes_and_threads(program, view, width):
     text = view("stats", program().pid, width=width).stdout
     for word in ("small blocks the program holds", "unused parts of superslabs that hold memory", "4711",
-                 "refill list", "RSS ",
+                 "refill", "RSS ",
                  "= superslabs together", "= all together", "our own records", " slab_free ",
                  " uncarved "):
         assert word in text

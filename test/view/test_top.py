@@ -42,7 +42,7 @@ def test_frame_fits(width, height):
 def test_frame_of_80_by_24_has_everything():
     text = "\n".join(lines(80, 24))
     for word in ("4711", "program --with [markup]", "RSS 100 MiB", "up 1 h 01 min", "held 70.6 MiB",
-                 "refill list",
+                 "refill",
                  "Events per second  slow paths only", "Threads by cached bytes (4)",
                  "full bar: 71.2 KiB",
                  "unfilled 2.20 MiB"):
@@ -52,10 +52,10 @@ def test_frame_of_80_by_24_has_everything():
 
 
 def test_rates_are_differences_by_time():
-    assert dict(frame.rates(sample(1.0), sample(3.0)))["refill_list"] == pytest.approx(1000)
+    assert dict(frame.rates(sample(1.0), sample(3.0)))["refill"] == pytest.approx(1000)
     assert frame.rates(sample(1.0), sample(1.0)) == []
     fallen = sample(3.0,
-                    events={"refill_list": 1, "new": 4,
+                    events={"refill": 1, "new": 4,
                             "asked_bytes": 1 << 40})  # bytes are no event
     assert frame.rates(sample(1.0), fallen) == [("new", 2.0)]
 
@@ -202,7 +202,7 @@ def test_live_view_follows_the_terminal_size(program, terminal_of):
     tool = terminal_of("top", "--interval", "0.2", program().pid)
     tool.wait_for("refill")
     tool.resize(50, 200)
-    tool.wait_for("huge page open")
+    tool.wait_for("superslab unmap")
     tool.press(b"q")
 
 

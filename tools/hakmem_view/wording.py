@@ -79,8 +79,8 @@ def keep_time(milliseconds: int) -> str:
 
 
 def spoken(name: str) -> str:
-    """A key of the statistics in words; those that only the source has are said as docs/statistics.md explains them."""
-    return {"owners": "heaps of CPUs"}.get(name, name.replace("_", " ").replace("units", "64 KiB units"))
+    """A key of the statistics in words."""
+    return name.replace("_", " ").replace("units", "64 KiB units")
 
 
 KEEPS = (("keep_units", "unused memory"), ("keep_huge", "freed huge blocks"))  # limits: what the learner decides
