@@ -4,7 +4,6 @@
 #include "large/guarded.h"
 #include "large/huge_quarantine.h"
 
-#include "base/knobs.h"
 #include "os/optional.h"
 
 enum {
@@ -93,14 +92,10 @@ static bool guarded_conceal(char *base, size_t bytes) {
     return is_concealed;
 }
 
-/* Near a limit what is held back, and the guards' own memory, would be missed. */
-static bool guards_may_be(void) {
-    return hak_huge_quarantine_has_guards() && !hak_load_relaxed(&hak_knobs.is_tight);
-}
-
 /* Guards split what could be a huge page. */
 bool hak_guarded_alloc(hak_partition_t partition, unsigned count, hak_span_t *span) {
-    if (!guards_may_be() || hak_load_relaxed(&hak_guarded_blocks) >= GUARDED_MOST ||
+    if (!hak_huge_quarantine_has_guards() ||
+        hak_load_relaxed(&hak_guarded_blocks) >= GUARDED_MOST ||
         !hak_huge_quarantine_pay(GUARDED_FAULTS, true) ||
         !hak_span_alloc(partition, count + 2, HAK_UNIT_BYTES, HAK_SPAN_SPARSE, span)) {
         return false;
@@ -134,18 +129,15 @@ static void held_end(const hak_hold_t *hold) {
     guarded_end(&it, true);
 }
 
-static bool held_trim(unsigned most, unsigned units) {
-    return hak_hold_trim(&hak_guarded_holds, most, (size_t)units * HAK_UNIT_BYTES, held_end);
-}
-
 void hak_guarded_free(hak_superslab_t *superslab, unsigned unit, unsigned count) {
     guarded_t it = {superslab, unit, count};
     char *base = guarded_base(&it);
     hak_pagemap_set_units(base - HAK_UNIT_BYTES, count + 2, 0);
     hak_hold_t hold = {.base = base, .bytes = (size_t)count * HAK_UNIT_BYTES};
-    bool is_held = guards_may_be() && guarded_conceal(base, hold.bytes);
+    bool is_held = hak_huge_quarantine_has_guards() && guarded_conceal(base, hold.bytes);
     if (is_held) {
-        held_trim(HELD_MOST - 1, HELD_UNITS - count);
+        size_t most_bytes = (size_t)(HELD_UNITS - count) * HAK_UNIT_BYTES;
+        hak_hold_trim(&hak_guarded_holds, HELD_MOST - 1, most_bytes, held_end);
     }
     if (!is_held || !hak_hold_push(&hak_guarded_holds, hold)) {
         guarded_end(&it, is_held);
@@ -175,5 +167,5 @@ bool hak_guarded_grow(hak_superslab_t *superslab, unsigned unit, unsigned count,
 }
 
 bool hak_guarded_flush(void) {
-    return held_trim(0, 0);
+    return hak_hold_trim(&hak_guarded_holds, 0, 0, held_end);
 }

@@ -13,10 +13,6 @@
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct huge_state hak_huge_state;
 
-static hak_huge_t *record_of(uint32_t entry) {
-    return hak_huge_at(entry >> 8);
-}
-
 hak_huge_t *hak_huge_record_make(uint32_t *index) {
     if (hak_huge_state.unused != 0) {
         *index = hak_huge_state.unused - 1;
@@ -120,7 +116,7 @@ static char *huge_fresh(size_t bytes, size_t align, ptrdiff_t *shift, bool *is_z
     hak_large_reclaim(bytes);
     char *base = huge_vacant_or_map(bytes, align, shift, is_zero);
     if (base == NULL) {
-        bool is_flushed = hak_huge_quarantine_flush();
+        bool is_flushed = HAK_HARDEN && hak_huge_quarantine_flush();
         bool is_unmapped = hak_vacant_unmap(bytes) != 0;
         base = is_flushed || is_unmapped ? huge_vacant_or_map(bytes, align, shift, is_zero) : NULL;
     }
@@ -160,7 +156,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
         return result;
     }
     if (result.is_zero) {
-        record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_fresh = true;
+        hak_huge_at(hak_pagemap_get(hak_pagemap_base(), base) >> 8)->is_fresh = true;
     }
     result.block = base;
     return result;
@@ -170,7 +166,7 @@ hak_large_result_t hak_huge_alloc(size_t bytes, size_t align) {
  * block, perhaps because another thread freed it meanwhile. */
 static bool huge_unregister(const void *block, uint32_t entry, hak_huge_t *was) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    *was = *record_of(entry);
+    *was = *hak_huge_at(entry >> 8);
     bool is_block = was->base == block && !was->is_vacant;
     if (is_block) {
         hak_pagemap_set(block, 1, 0);
@@ -201,12 +197,6 @@ bool hak_huge_free(void *block, uint32_t entry) {
     }
     hak_huge_cache_give(block, bytes, was.shift, was.is_fresh);
     return true;
-}
-
-size_t hak_huge_usable(const void *block, uint32_t entry) {
-    const hak_huge_t *record = record_of(entry);
-    bool is_block = record->base == block && !record->is_vacant;
-    return is_block ? hak_load_relaxed(&record->bytes) - HAK_HUGE_GUARD_BYTES : 0;
 }
 
 /* Under HAK_LOCK_HUGE. */
@@ -268,7 +258,7 @@ static void *huge_make_whole(char *block, uint32_t entry, size_t old_bytes, size
         hak_vacant_give(base, new_bytes, 0);
         return NULL;
     }
-    record_of(hak_pagemap_get(hak_pagemap_base(), base))->is_whole = true;
+    hak_huge_at(hak_pagemap_get(hak_pagemap_base(), base) >> 8)->is_whole = true;
     hak_large_copy(base, block, old_bytes);
     hak_count_by(realloc_copied_bytes, old_bytes);
     hak_huge_t was;
@@ -347,7 +337,7 @@ static bool huge_stays(const hak_huge_t *record, size_t bytes) {
 
 /* Resizes a block whose guard was removed and that does not stay. */
 static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
-    hak_huge_t *record = record_of(entry);
+    hak_huge_t *record = hak_huge_at(entry >> 8);
     size_t old_bytes = record->bytes;
     size_t new_bytes = hak_align_up(bytes, HAK_UNIT_BYTES) + HAK_HUGE_GUARD_BYTES;
     if (new_bytes > old_bytes) {
@@ -366,7 +356,7 @@ static void *huge_resize(void *block, uint32_t entry, size_t bytes) {
 }
 
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
-    hak_huge_t *record = record_of(entry);
+    hak_huge_t *record = hak_huge_at(entry >> 8);
     if (huge_stays(record, bytes)) {
         return block;
     }
@@ -383,9 +373,11 @@ void *hak_huge_resize(void *block, uint32_t entry, size_t bytes) {
 
 void hak_large_stats(hak_large_stats_t *stats) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    hak_huge_cache_stats(stats);
-    hak_vacant_stats(stats);
+    stats->huge_in_use_bytes = hak_huge_cache.pool.in_use_bytes;
+    stats->huge_cached_bytes = hak_huge_cache.cached_bytes + hak_vacant_state.bytes;
+    stats->huge_cached_dirty_bytes = hak_huge_cache.pool.resident_bytes;
     stats->huge_count = hak_huge_state.in_use_count;
+    stats->vacant_count = hak_vacant_state.count;
     hak_lock_release(HAK_LOCK_HUGE);
 }
 
@@ -406,7 +398,10 @@ static uint32_t entry_below(const void *address, uint32_t *steps) {
 /* Of some records, and of all cached extents. */
 static bool huge_covers(uint32_t from, uint32_t end, uintptr_t address) {
     hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_covered = hak_huge_cache_covers(address);
+    bool is_covered = false;
+    for (unsigned i = 0; i < hak_huge_cache.extent_count && !is_covered; i++) {
+        is_covered = address - (uintptr_t)hak_huge_extents[i].base < hak_huge_extents[i].bytes;
+    }
     end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
     for (uint32_t i = from; i < end && !is_covered; i++) {
         const hak_huge_t *record = hak_huge_at(i);

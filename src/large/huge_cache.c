@@ -193,14 +193,6 @@ static bool cache_put(huge_extent_t fresh) {
     return true;
 }
 
-bool hak_huge_cache_covers(uintptr_t address) {
-    bool is_covered = false;
-    for (unsigned i = 0; i < hak_huge_cache.extent_count && !is_covered; i++) {
-        is_covered = address - (uintptr_t)hak_huge_extents[i].base < hak_huge_extents[i].bytes;
-    }
-    return is_covered;
-}
-
 /* --- the bound, under HAK_LOCK_HUGE ----------------------------------------------------------- */
 
 void hak_huge_cache_note_use(size_t added, size_t removed) {
@@ -271,10 +263,6 @@ static void extent_sample(huge_extent_t *extent, bool purges) {
     extent->is_known = true;
 }
 
-static void extent_give_back(const huge_extent_t *extent) {
-    hak_vacant_give(extent->base, extent->bytes, extent->shift);
-}
-
 /* Samples an extent charged by assumption, and keeps it; false: it was sampled already. */
 static bool extent_put_right(huge_extent_t *extent) {
     if (extent->is_known) {
@@ -300,7 +288,7 @@ static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes, unsigned
             break;
         }
         if (keep_bytes == 0 || !extent_put_right(&evicted)) {
-            extent_give_back(&evicted);
+            hak_vacant_give(evicted.base, evicted.bytes, evicted.shift);
             given_back += evicted.bytes;
         }
     }
@@ -309,7 +297,7 @@ static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes, unsigned
 
 size_t hak_large_trim(size_t keep_bytes) {
     size_t given_back = cache_trim(keep_bytes, keep_bytes, UINT32_MAX);
-    hak_huge_quarantine_flush(); /* addresses, no memory, as in the next line */
+    (void)(HAK_HARDEN && hak_huge_quarantine_flush()); /* addresses, no memory, as in the next */
     hak_vacant_unmap(HAK_SUPERSLAB_BYTES);
     hak_huge_records_trim();
     return given_back;
@@ -317,7 +305,7 @@ size_t hak_large_trim(size_t keep_bytes) {
 
 size_t hak_large_give_back(size_t bytes, bool is_urgent) {
     hak_footprint_t has, left;
-    (void)(is_urgent && hak_huge_quarantine_flush());
+    (void)(HAK_HARDEN && is_urgent && hak_huge_quarantine_flush());
     hak_large_footprint(&has);
     if (has.cached_bytes < HAK_UNIT_BYTES) { /* not worth the calls */
         return 0;
@@ -373,14 +361,8 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
     bool exceeds = pool->resident_bytes > bound || hak_huge_cache.cached_bytes > address_bound;
     hak_lock_release(HAK_LOCK_HUGE);
     if (!is_kept) {
-        extent_give_back(&fresh);
+        hak_vacant_give(base, bytes, shift);
     } else if (exceeds) {
         cache_trim(bound, address_bound, TRIM_STEPS);
     }
-}
-
-void hak_huge_cache_stats(hak_large_stats_t *stats) {
-    stats->huge_in_use_bytes = hak_huge_cache.pool.in_use_bytes;
-    stats->huge_cached_bytes = hak_huge_cache.cached_bytes;
-    stats->huge_cached_dirty_bytes = hak_huge_cache.pool.resident_bytes;
 }

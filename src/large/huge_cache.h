@@ -48,10 +48,4 @@ void hak_huge_cache_give(char *base, size_t bytes, ptrdiff_t shift, bool was_fre
 /* Bytes in use grew by `added` and shrank by `removed`. [lock HUGE] */
 void hak_huge_cache_note_use(size_t added, size_t removed);
 
-/* Whether the address lies in an extent. [lock HUGE] */
-bool hak_huge_cache_covers(uintptr_t address);
-
-/* Fills the byte counts of `stats`. [lock HUGE] */
-void hak_huge_cache_stats(hak_large_stats_t *stats);
-
 #endif

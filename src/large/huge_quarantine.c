@@ -6,6 +6,7 @@
 #include "large/guarded.h"
 #include "large/vacant.h"
 
+#include "base/knobs.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -74,7 +75,8 @@ bool hak_huge_quarantine_pay(size_t faults, bool is_guard) {
 }
 
 bool hak_huge_quarantine_has_guards(void) {
-    return hak_load_relaxed(&hak_huge_hold_state.has_guards);
+    return hak_load_relaxed(&hak_huge_hold_state.has_guards) &&
+           !hak_load_relaxed(&hak_knobs.is_tight);
 }
 
 void hak_huge_quarantine_end_guards(void) {
@@ -88,8 +90,9 @@ static bool hold_pay(const char *base, size_t bytes) {
         return false;
     }
     size_t own = bytes - HAK_HUGE_GUARD_BYTES;
-    size_t written = hak_least(hak_dense_written(base, own, HOLD_SAMPLES), own);
-    return hold_take(&hak_huge_hold_state.left[0], written / HOLD_FAULT_BYTES, 0);
+    size_t written = hak_dense_written(base, own, HOLD_SAMPLES); /* SIZE_MAX: not known */
+    size_t faults = hak_least(written, own) / HOLD_FAULT_BYTES;
+    return hold_take(&hak_huge_hold_state.left[0], faults, 0);
 }
 
 /* --- rings ------------------------------------------------------------------------------------ */
@@ -158,7 +161,7 @@ bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift) {
     return true;
 }
 
-bool hak_huge_quarantine_empty(void) {
+bool hak_huge_quarantine_flush(void) {
     bool is_any = hak_guarded_flush();
     return hak_hold_trim(&hak_huge_holds, 0, 0, hold_end) || is_any;
 }

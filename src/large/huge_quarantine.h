@@ -5,8 +5,7 @@
  *
  * Each such block costs kernel calls, and a page fault for each OS page used again. So there is a
  * budget per step of time, counted in page faults; beyond it blocks are served as in other builds:
- * from spans and from the cache. Other builds call nothing here but the flush, which does nothing
- * there. Private to this folder. */
+ * from spans and from the cache. Other builds call nothing here. Private to this folder. */
 #ifndef HAK_LARGE_HUGE_QUARANTINE_H
 #define HAK_LARGE_HUGE_QUARANTINE_H
 
@@ -40,7 +39,8 @@ bool hak_hold_push(hak_hold_ring_t *ring, hak_hold_t hold);
 bool hak_huge_quarantine_pay(size_t faults, bool is_guard);
 
 /* Whether blocks get guards (guarded.h): not where RLIMIT_AS was set at the start, nor after a
- * refusal, as a filter may forbid them. */
+ * refusal, as a filter may forbid them, nor near a limit, where what is held back, and the guards'
+ * own memory, would be missed. */
 bool hak_huge_quarantine_has_guards(void);
 void hak_huge_quarantine_end_guards(void);
 
@@ -49,10 +49,7 @@ void hak_huge_quarantine_end_guards(void);
 bool hak_huge_quarantine_put(char *base, size_t bytes, ptrdiff_t shift);
 
 /* Unmaps all, and frees what guarded.c holds back; returns whether there was any. Without locks. */
-bool hak_huge_quarantine_empty(void);
-HAK_INLINE bool hak_huge_quarantine_flush(void) {
-    return HAK_HARDEN && hak_huge_quarantine_empty();
-}
+bool hak_huge_quarantine_flush(void);
 
 /* Addresses held back. Takes the lock. */
 size_t hak_huge_quarantine_bytes(void);

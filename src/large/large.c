@@ -52,6 +52,12 @@ static hak_dense_t *large_use(unsigned units) {
 /* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
 enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
 
+void hak_large_reclaim(size_t bytes) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
+        hak_services.give_back(bytes);
+    }
+}
+
 static size_t units_of(size_t bytes) {
     return (bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2;
 }
@@ -93,10 +99,6 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     return result;
 }
 
-static bool is_unit_start(const void *address) {
-    return ((uintptr_t)address & (HAK_UNIT_BYTES - 1)) == 0;
-}
-
 /* Frees the span. false: another thread freed the block meanwhile. */
 HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
     if (HAK_UNLIKELY(!hak_pagemap_take(block, HAK_KIND_LARGE))) {
@@ -116,14 +118,12 @@ HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_la
 static HAK_COLD bool large_free_fresh(void *block, hak_superslab_t *superslab,
                                       const hak_large_t *record) {
     unsigned count = hak_load_relaxed(&record->units);
-    if (hak_dense_is_due(large_use(count))) {
-        hak_dense_sample(large_use(count), block, (size_t)count * HAK_UNIT_BYTES);
-    }
+    hak_dense_sample(large_use(count), block, (size_t)count * HAK_UNIT_BYTES);
     return large_free(block, superslab, record);
 }
 
 bool hak_large_free(void *block, uint32_t entry) {
-    if (!is_unit_start(block)) {
+    if ((uintptr_t)block % HAK_UNIT_BYTES != 0) {
         return false;
     }
     if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
@@ -136,11 +136,13 @@ bool hak_large_free(void *block, uint32_t entry) {
 }
 
 size_t hak_large_usable(const void *block, uint32_t entry) {
-    if (!is_unit_start(block)) {
+    if ((uintptr_t)block % HAK_UNIT_BYTES != 0) {
         return 0;
     }
     if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
-        return hak_huge_usable(block, entry);
+        const hak_huge_t *huge = hak_huge_at(entry >> 8);
+        bool is_block = huge->base == block && !huge->is_vacant;
+        return is_block ? hak_load_relaxed(&huge->bytes) - HAK_HUGE_GUARD_BYTES : 0;
     }
     hak_large_t *record;
     large_superslab(block, &record);

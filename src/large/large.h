@@ -99,14 +99,10 @@ void hak_large_stats(hak_large_stats_t *stats);
 size_t hak_large_unmappable(void);
 
 /* --- shared by the files of this folder ------------------------------------------------------ */
-HAK_INLINE void hak_large_reclaim(size_t bytes) {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
-        hak_services.give_back(bytes);
-    }
-}
+/* Before fresh memory is used. */
+void hak_large_reclaim(size_t bytes);
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
 bool hak_huge_free(void *block, uint32_t entry);
-size_t hak_huge_usable(const void *block, uint32_t entry);
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 /* Reserves addresses, known to the page map, for a block of that shift to move to; NULL: none, or
  * too many blocks have moved, each a mapping of its own. */

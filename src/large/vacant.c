@@ -13,11 +13,10 @@
 #include "os/optional.h"
 
 enum {
-    VACANT_LISTS = 128, /* of addresses of 48 bits */
-    LIST_STEPS = 8,     /* ranges visited in one list */
-    SEARCH_STEPS = 64,  /* and in all lists */
-    UNMAP_HOLD = 16,    /* ranges taken per hold of the lock; if all are refused, the last hold */
-    UNMAP_STEP = 64,    /* ranges per call */
+    LIST_STEPS = 8,    /* ranges visited in one list */
+    SEARCH_STEPS = 64, /* and in all lists */
+    UNMAP_HOLD = 16,   /* ranges taken per hold of the lock; if all are refused, the last hold */
+    UNMAP_STEP = 64,   /* ranges per call */
     APART_LEAST_BYTES = 128 << 20, /* unmapped even between many blocks, HUGE_APART_MOST times */
 };
 
@@ -30,12 +29,7 @@ typedef struct vacant_range {
 
 /* [lock HUGE] index + 1 of the first range */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) uint32_t hak_vacant_lists[VACANT_LISTS];
-HAK_LOCKED_STATE struct vacant_state {
-    uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
-    size_t bytes;                          /* [atomic] of all; written under HUGE */
-    size_t count;                          /* [lock HUGE] of all */
-    uint32_t apart_count; /* [lock HUGE] large ones unmapped since blocks were few */
-} hak_vacant_state;
+HAK_LOCKED_STATE struct vacant_state hak_vacant_state;
 
 /* --- ranges and their lists, all under HAK_LOCK_HUGE ------------------------------------------ */
 
@@ -189,11 +183,6 @@ size_t hak_vacant_take_at(const char *base, size_t bytes, ptrdiff_t shift) {
     bytes = hak_least(bytes, hak_huge_at(at - 1)->bytes);
     vacant_cut(at - 1, 0, bytes);
     return bytes;
-}
-
-void hak_vacant_stats(hak_large_stats_t *stats) {
-    stats->huge_cached_bytes += hak_vacant_state.bytes;
-    stats->vacant_count = hak_vacant_state.count;
 }
 
 /* --- from and to the kernel, without locks ---------------------------------------------------- */

@@ -12,6 +12,15 @@
 
 #include "large/huge_record.h"
 
+enum { VACANT_LISTS = 128 }; /* of addresses of 48 bits */
+
+extern struct vacant_state {
+    uint64_t is_listed[VACANT_LISTS / 64]; /* [lock HUGE] lists that are not empty */
+    size_t bytes;                          /* [atomic] of all; written under HUGE */
+    size_t count;                          /* [lock HUGE] of all */
+    uint32_t apart_count; /* [lock HUGE] large ones unmapped since blocks were few */
+} hak_vacant_state;
+
 /* Returns an unused mapping to the kernel, at least its memory. Without locks. */
 void hak_vacant_give(char *base, size_t bytes, ptrdiff_t shift);
 
@@ -32,8 +41,5 @@ size_t hak_vacant_unmap(size_t wanted);
 
 /* If all records are unused, purges their memory. Takes the lock. */
 void hak_huge_records_trim(void);
-
-/* Adds to the figures of `stats`. [lock HUGE] */
-void hak_vacant_stats(hak_large_stats_t *stats);
 
 #endif

@@ -12,7 +12,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -44,31 +43,6 @@ uintptr_t hak_os_stack_end(uintptr_t at) {
     bool is_thread = at < storage && (random <= at || storage < random);
     uintptr_t page = hak_os_page_bytes();
     return hak_align_down(is_thread ? storage : random + page, page);
-}
-
-/* With nobody to wake or to move, it only compares the word. */
-static long word_compare(uintptr_t word) {
-    return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
-}
-
-HAK_AT_START hak_os_peek_t hak_os_peek(const void *word) {
-    bool is_refused = HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_PEEK);
-    long result = is_refused ? -EPERM : word_compare((uintptr_t)word);
-    if (result == 0 || result == -EFAULT) {
-        return HAK_OS_PEEK_NOTHING;
-    }
-    return result == -EAGAIN ? HAK_OS_PEEK_OTHER : HAK_OS_PEEK_UNKNOWN;
-}
-
-/* A filter may answer anything, but then for an address of the kernel's, too. */
-static bool word_is_readable(uintptr_t at) {
-    long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
-    return (result == 0 || result == -EAGAIN) && word_compare(-(uintptr_t)4096) == -EFAULT;
-}
-
-bool hak_os_is_readable(const void *address) {
-    uintptr_t first = (uintptr_t)address, last = first + 7, page = hak_os_page_bytes();
-    return word_is_readable(first) && ((first ^ last) < page || word_is_readable(last));
 }
 
 /* The kernel first refuses to grow several mappings: EFAULT. Later it finds no room, or too much

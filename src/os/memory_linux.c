@@ -11,6 +11,7 @@
 #include "os/syscall_linux.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,11 @@ bool hak_os_is_secure(void) {
 static bool os_failed(bool failed) {
     hak_count_by(os_failure, failed);
     return failed;
+}
+
+/* Tests can make a call fail as `kind`. */
+static bool os_may_call(hak_os_call_t kind) {
+    return !(HAK_FAULT && hak_os_fault_hit(kind));
 }
 
 static void *os_mmap(void *hint, size_t bytes, int protection) {
@@ -172,7 +178,7 @@ static void os_hint_raise(const void *base, size_t bytes) {
 }
 
 static void *os_map_aligned(size_t bytes, size_t align, int protection) {
-    if (os_failed(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_MAP))) {
+    if (os_failed(!os_may_call(HAK_OS_CALL_MAP))) {
         return NULL;
     }
     uintptr_t hint = hak_load_relaxed(&os_map_hint), last;
@@ -201,11 +207,6 @@ void *hak_os_map(size_t bytes, size_t align) {
 
 void *hak_os_reserve(size_t bytes, size_t align) {
     return os_map_aligned(bytes, align, PROT_NONE);
-}
-
-/* Tests can make a call fail as `kind`. */
-static bool os_may_call(hak_os_call_t kind) {
-    return !(HAK_FAULT && hak_os_fault_hit(kind));
 }
 
 static bool os_protect(hak_os_call_t kind, void *base, size_t bytes, long protection) {
@@ -294,8 +295,7 @@ static bool os_may_take(size_t charged_bytes, bool moves) {
 }
 
 bool hak_os_may_map(size_t bytes) {
-    return !os_failed((HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_MAP)) ||
-                      !os_may_take(bytes, false));
+    return !os_failed(!os_may_call(HAK_OS_CALL_MAP) || !os_may_take(bytes, false));
 }
 
 /* A page that differs in anything is a mapping of its own. */
@@ -380,6 +380,30 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     }
     os_hint_raise(base, bytes);
     return true;
+}
+
+/* With nobody to wake or to move, it only compares the word. */
+static long word_compare(uintptr_t word) {
+    return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
+}
+
+HAK_AT_START hak_os_peek_t hak_os_peek(const void *word) {
+    long result = os_may_call(HAK_OS_CALL_PEEK) ? word_compare((uintptr_t)word) : -EPERM;
+    if (result == 0 || result == -EFAULT) {
+        return HAK_OS_PEEK_NOTHING;
+    }
+    return result == -EAGAIN ? HAK_OS_PEEK_OTHER : HAK_OS_PEEK_UNKNOWN;
+}
+
+/* A filter may answer anything, but then for an address of the kernel's, too. */
+static bool word_is_readable(uintptr_t at) {
+    long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
+    return (result == 0 || result == -EAGAIN) && word_compare(-(uintptr_t)4096) == -EFAULT;
+}
+
+bool hak_os_is_readable(const void *address) {
+    uintptr_t first = (uintptr_t)address, last = first + 7, page = hak_os_page_bytes();
+    return word_is_readable(first) && ((first ^ last) < page || word_is_readable(last));
 }
 
 uintptr_t hak_os_data_end(void) {

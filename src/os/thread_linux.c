@@ -35,14 +35,13 @@ void hak_os_cpu_init(void) {
     }
 }
 
-/* Without a system call, for which a sandbox may kill the process. 2^31 and above: not known. */
-static uint32_t os_cpu(void) {
-    const uint32_t *number = hak_libc_cpu();
-    return number != NULL ? hak_load_relaxed(number) : UINT32_MAX;
-}
-
+/* Without a system call, for which a sandbox may kill the process. CPU 2^31 and above: not known.
+ */
 unsigned hak_os_cpu_count(void) {
-    uint32_t cpu = HAK_FAULT ? hak_os_fault_cpu(os_cpu()) : os_cpu(), word = cpu / CPU_WORD_BITS;
+    const uint32_t *number = hak_libc_cpu();
+    uint32_t cpu = number != NULL ? hak_load_relaxed(number) : UINT32_MAX;
+    cpu = HAK_FAULT ? hak_os_fault_cpu(cpu) : cpu;
+    uint32_t word = cpu / CPU_WORD_BITS;
     uint64_t bit = 1ull << cpu % CPU_WORD_BITS;
     if (word < CPU_WORDS && (hak_load_relaxed(&os_cpus[word]) & bit) == 0) {
         os_cpus_add(word, bit);

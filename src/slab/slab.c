@@ -105,7 +105,7 @@ static hak_dense_t *slab_use(hak_owner_t *owner, unsigned sc) {
         return HAK_SPAN_DENSE;
     }
     hak_dense_t *dense = &owner->dense[sc - HAK_SLAB_SAMPLED_FROM];
-    if (full != NULL && full->is_zero && hak_dense_is_due(dense)) {
+    if (full != NULL && full->is_zero) {
         hak_dense_sample(dense, full->base, (size_t)full->capacity * full->block_bytes);
     }
     return dense;

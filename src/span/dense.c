@@ -50,6 +50,9 @@ size_t hak_dense_written(const char *base, size_t bytes, size_t most_pages) {
 }
 
 void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
+    if (hak_load_relaxed(&dense->left) != 0) {
+        return;
+    }
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
     size_t untouched = SAMPLE_PAGES / DENSE_PART; /* with more of them it is not dense */
     size_t written = learns ? written_unless(base, bytes, SAMPLE_PAGES, untouched) : SIZE_MAX;

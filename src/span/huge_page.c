@@ -106,14 +106,6 @@ static void huge_page_change(hak_superslab_t *superslab, unsigned i, bool is_hug
     }
 }
 
-/* Its first byte makes all of it resident, so none of it counts as clean. */
-static void huge_page_open(hak_superslab_t *superslab, uint64_t units) {
-    hak_span_note_wanted(superslab, units);
-    (void)hak_and_relaxed(&superslab->clean_units, ~units);
-    (void)hak_or_relaxed(&superslab->padding_units, units);
-    (void)hak_span_count_given(0, hak_popcount(units));
-}
-
 /* Under the lock, which keeps purges away: takes what is free and clean of the range beside the
  * caller's units, so that what changes is the caller's. Others may have clean units of it, and wait
  * to come here. */
@@ -131,8 +123,12 @@ static void range_open(hak_superslab_t *superslab, unsigned i, uint64_t mask, ha
         }
     }
     is_huge = (superslab->huge_pages & bit) != 0;
-    if (is_huge) {
-        huge_page_open(superslab, clean & (rest | mine));
+    if (is_huge) { /* its first byte makes all of it resident, so none of it counts as clean */
+        uint64_t units = clean & (rest | mine);
+        hak_span_note_wanted(superslab, units);
+        (void)hak_and_relaxed(&superslab->clean_units, ~units);
+        (void)hak_or_relaxed(&superslab->padding_units, units);
+        (void)hak_span_count_given(0, hak_popcount(units));
     }
     uint64_t free = hak_or_acquire_release(&superslab->free_units, rest) | rest; /* pairs UNITS */
     hak_fit_promise(superslab->index, hak_span_partition(superslab), hak_longest_run(free, ~0ull),

@@ -103,16 +103,11 @@ static void *meta_cut(size_t bytes) {
     return result;
 }
 
-void *hak_meta_alloc_aside(size_t bytes, size_t aside) {
+void *hak_meta_alloc(size_t bytes) {
     hak_lock_acquire(HAK_LOCK_META);
     void *result = meta_cut(hak_align_up(bytes, HAK_LINE_BYTES));
-    hak_sub_relaxed(&hak_meta_handed, result != NULL ? aside : 0);
     hak_lock_release(HAK_LOCK_META);
     return result;
-}
-
-void *hak_meta_alloc(size_t bytes) {
-    return hak_meta_alloc_aside(bytes, 0);
 }
 
 void hak_meta_note_used(size_t bytes) {

@@ -27,20 +27,16 @@ static bool pagemap_grow(uint16_t index) {
 
 HAK_LOCKED_STATE uint32_t hak_pagemap_is_touched; /* [atomic] */
 
-/* The first access to the root in a process is a write: one page fault, not two. No later write:
- * every free reads the line. */
-static void pagemap_touch(uintptr_t index) {
-    if (hak_load_relaxed(&hak_pagemap_is_touched) == 0) {
-        hak_store_relaxed(&hak_pagemap_is_touched, 1);
-        hak_add_relaxed(&hak_pagemap.root[(uint16_t)index], 0);
-    }
-}
-
 HAK_COLD bool hak_pagemap_prepare(const void *base, size_t bytes) {
     uintptr_t first = (uintptr_t)base >> HAK_PAGEMAP_LEAF_LOG2;
     uintptr_t last = ((uintptr_t)base + bytes - 1) >> HAK_PAGEMAP_LEAF_LOG2;
+    /* The first access to the root in a process is a write: one page fault, not two. No later
+     * write: every free reads the line. */
+    if (hak_load_relaxed(&hak_pagemap_is_touched) == 0) {
+        hak_store_relaxed(&hak_pagemap_is_touched, 1);
+        hak_add_relaxed(&hak_pagemap.root[(uint16_t)first], 0);
+    }
     for (uintptr_t index = first; index <= last; index++) {
-        pagemap_touch(index);
         /* pairs PAGEMAP-1 */
         if (hak_load_acquire(&hak_pagemap.root[(uint16_t)index]) == 0 &&
             !pagemap_grow((uint16_t)index)) {

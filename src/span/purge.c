@@ -11,15 +11,6 @@
 #include "span/pagemap.h"
 #include "span/span_state.h"
 
-/* Purged units that are wanted again cost a fault for each OS page: regret, for reclaim/. */
-void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
-    uint64_t regret = units & hak_load_relaxed(&superslab->purged_units);
-    if (regret != 0) {
-        (void)hak_and_relaxed(&superslab->purged_units, ~units);
-        hak_count_by(purge_regret_units, hak_popcount(regret));
-    }
-}
-
 HAK_LOCKED_STATE uint64_t hak_purge_visits; /* [lock SPAN] */
 
 enum { IDLE_LEAST = 16, IDLE_SHARE = 2 };

@@ -200,10 +200,7 @@ void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), vo
 /* Zeroed, aligned to a cache line, never freed; lies in our tables or between guard OS pages. NULL
  * when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
-/* The same; the last `aside` bytes do not count as metadata yet. */
-void *hak_meta_alloc_aside(size_t bytes, size_t aside);
-
-/* Counts bytes that were handed out, but are used only now. */
+/* Counts bytes that were handed out, but are used only now; negative: are not used yet. */
 void hak_meta_note_used(size_t bytes);
 
 /* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, for

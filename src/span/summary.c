@@ -31,10 +31,6 @@ size_t hak_summary_bytes(uint32_t capacity) {
     return bytes;
 }
 
-static uint8_t byte_look(uint8_t *byte) {
-    return hak_or_acquire_release(byte, 0); /* pairs SUMMARY */
-}
-
 /* Levels from the lowest on, the size last: a reader, in the other order, has room for each place
  * that a level names. A thread that raises a byte later finds the new size, else it is found here.
  */
@@ -48,7 +44,8 @@ void hak_summary_move(hak_summary_t *summary, uint32_t count, uint32_t capacity,
     }
     hak_store_release(&summary->size_log2, size_log2); /* pairs SUMMARY */
     for (uint32_t place = 0; place < count; place++) {
-        unsigned least = byte_look(&old[place]), now = byte_look(&summary->level[0][place]);
+        unsigned least = hak_or_acquire_release(&old[place], 0);             /* pairs SUMMARY */
+        unsigned now = hak_or_acquire_release(&summary->level[0][place], 0); /* pairs SUMMARY */
         if ((least | now) != 0) {
             hak_summary_raise(summary, place, (unsigned)hak_most(least, now));
         }

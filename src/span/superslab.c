@@ -68,7 +68,8 @@ static bool superslab_add(char *base, hak_partition_t partition) {
     if (superslab != NULL) {
         state->unused = superslab->next;
     } else { /* behind the table: only the front of a new one is touched soon, first by a write */
-        superslab = hak_meta_alloc_aside(sizeof *superslab, sizeof superslab->plane);
+        superslab = hak_meta_alloc(sizeof *superslab);
+        hak_meta_note_used(superslab != NULL ? -sizeof superslab->plane : 0); /* not yet */
     }
     if (superslab == NULL) {
         hak_summary_raise(&state->vacant, index, 1);
@@ -163,20 +164,20 @@ HAK_LOCKED_STATE HAK_LINE_ALIGNED size_t hak_span_purged_bytes; /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_peak_bytes;                    /* [atomic] */
 HAK_LOCKED_STATE size_t hak_span_limit_bytes = SIZE_MAX;        /* [atomic] */
 
-static void span_look_at_peak(uint64_t counts) {
-    size_t in_use = hak_span_in_use(counts) * HAK_UNIT_BYTES;
-    size_t peak = hak_load_relaxed(&hak_span_peak_bytes);
-    if (HAK_UNLIKELY(in_use > peak) && in_use - peak > hak_load_relaxed(&hak_span_purged_bytes)) {
-        hak_want(HAK_WANTED_PEAK);
+/* Whether so many units, less purged pages, pass a bound: then `request` is made. */
+HAK_INLINE void span_look(size_t units, size_t bound_bytes, uint32_t request) {
+    size_t bytes = units * HAK_UNIT_BYTES, purged_bytes = hak_load_relaxed(&hak_span_purged_bytes);
+    if (HAK_UNLIKELY(bytes > bound_bytes) && bytes - bound_bytes > purged_bytes) {
+        hak_want(request);
     }
 }
 
-/* After clean units were taken, before they are touched. */
-static void span_look_at_limit(uint64_t counts) {
-    size_t units = hak_span_in_use(counts) + hak_span_unused(counts);
-    size_t held = units * HAK_UNIT_BYTES, limit = hak_load_relaxed(&hak_span_limit_bytes);
-    if (HAK_UNLIKELY(held > limit) && held - limit > hak_load_relaxed(&hak_span_purged_bytes)) {
-        hak_want(HAK_WANTED_LIMIT);
+/* Purged units that are wanted again cost a fault for each OS page: regret, for reclaim/. */
+void hak_span_note_wanted(hak_superslab_t *superslab, uint64_t units) {
+    uint64_t regret = units & hak_load_relaxed(&superslab->purged_units);
+    if (regret != 0) {
+        (void)hak_and_relaxed(&superslab->purged_units, ~units);
+        hak_count_by(purge_regret_units, hak_popcount(regret));
     }
 }
 
@@ -197,10 +198,12 @@ HAK_INLINE bool span_begin(hak_superslab_t *superslab, const hak_units_t *units,
         (void)hak_sub_relaxed(&hak_span_state.whole_count, 1);
     }
     uint64_t counts = hak_span_count_taken(count, hak_span_count_units(mask & ~clean, unit, count));
-    if (is_growth) {
-        span_look_at_limit(counts);
+    size_t in_use = hak_span_in_use(counts);
+    if (is_growth) { /* before the clean units are touched */
+        size_t limit_bytes = hak_load_relaxed(&hak_span_limit_bytes);
+        span_look(in_use + hak_span_unused(counts), limit_bytes, HAK_WANTED_LIMIT);
     }
-    span_look_at_peak(counts);
+    span_look(in_use, hak_load_relaxed(&hak_span_peak_bytes), HAK_WANTED_PEAK);
     return clean == mask;
 }
 

@@ -245,7 +245,8 @@ MUTATIONS = [
     Mutation("units_level_relaxed", "units_levels", ["SPAN-4"], [
         (SUMMARY, "hak_swap_acquire_release(byte,", "hak_swap_relaxed(byte,")]),
     Mutation("units_move_relaxed", "units_move", ["SPAN-4"], [
-        (SUMMARY, "return hak_or_acquire_release(byte, 0);", "return hak_load_relaxed(byte);")]),
+        (SUMMARY, "hak_or_acquire_release(&old[place], 0)", "hak_load_relaxed(&old[place])"),
+        (SUMMARY, "hak_or_acquire_release(&summary->level[0][place], 0)", "hak_load_relaxed(&summary->level[0][place])")]),
     Mutation("units_raise_once", "units_move", ["SPAN-4"], [
         (SUMMARY, "while (HAK_UNLIKELY(hak_load_relaxed(&summary->size_log2) != size_log2));", "while (0);")]),
     Mutation("units_rest_not_promised", "units_rest", ["SPAN-4"], [

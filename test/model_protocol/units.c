@@ -10,6 +10,7 @@
 #define hak_huge_page_due unit_huge_page_due
 #define hak_huge_page_touch unit_huge_page_touch
 #define hak_dense_sure unit_dense_sure
+#define hak_meta_alloc unit_meta_alloc
 
 #include "world.h"
 
@@ -47,8 +48,8 @@ bool hak_dense_take(hak_dense_t *dense) {
     (void)dense;
     return true;
 }
-void *hak_meta_alloc_aside(size_t bytes, size_t aside) {
-    (void)bytes, (void)aside;
+void *hak_meta_alloc(size_t bytes) {
+    (void)bytes;
     return NULL;
 }
 size_t hak_meta_bytes(void) {
