@@ -38,7 +38,6 @@
 #include "front/free.c"
 #include "front/left.c"
 #include "front/malloc.c"
-#include "front/partition.c"
 #include "front/realloc.c"
 #include "front/refill.c"
 #include "front/tcache.c"

@@ -5,7 +5,6 @@
 #include "base/version.h"
 #include "conf/conf.h"
 #include "front/fast.h"
-#include "front/partition.h"
 #include "hakmem/hakmem.h"
 #include "profile/profile.h"
 

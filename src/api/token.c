@@ -9,7 +9,6 @@
  * no pointers, 1 may have some; only by the hardened library, as each name costs others a start. */
 #include "base/bits.h"
 #include "front/fast.h"
-#include "front/partition.h"
 #include "hakmem/hakmem.h"
 
 #include <string.h>

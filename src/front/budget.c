@@ -18,20 +18,16 @@ enum {
     SHRINK_CLASSES = 4, /* bins per event, and blocks flushed of each: bound its work */
     SHRINK_BLOCKS = 64,
     SHRINK_EVENTS = 2, /* without a refill or overflow: the bin is idle */
+    BIN_INITIAL_MAX_BLOCKS = 16,
+    /* Classes up to (bytes of a bin)^2 / this begin with two blocks, or with one: up to 8 KiB and
+     * 64 KiB with few threads, 128 bytes and 1 KiB with many. */
+    BIN_TWO_BLOCKS = 128,
+    BIN_ONE_BLOCK = 16,
 };
 
 HAK_LOCKED_STATE size_t hak_budget_drawn;     /* [atomic] TCACHE-7 */
 HAK_LOCKED_STATE uint32_t hak_budget_threads; /* [atomic] with a tcache, or nearly */
 HAK_LOCKED_STATE uint32_t hak_budget_quota;   /* [atomic] CPUs; 0: not read yet */
-
-/* Read by one thread, when a second one begins; other threads assume no quota meanwhile. */
-static HAK_COLD void budget_look_up(void) {
-    uint32_t unknown = 0;
-    if (hak_load_relaxed(&hak_knobs.cgroup) && hak_load_relaxed(&hak_budget_quota) == 0 &&
-        hak_cas_relaxed(&hak_budget_quota, &unknown, HAK_OS_NO_QUOTA)) {
-        hak_store_relaxed(&hak_budget_quota, hak_os_cpu_quota());
-    }
-}
 
 /* By the CPUs that the process may use: present ones, or its quota if that is less. */
 size_t hak_budget_bytes(void) {
@@ -74,6 +70,32 @@ static bool budget_draw(hak_tcache_t *tcache, size_t bytes) {
 void hak_budget_give(hak_tcache_t *tcache, size_t bytes) {
     tcache->drawn -= (uint32_t)bytes;
     hak_sub_relaxed(&hak_budget_drawn, bytes);
+}
+
+/* --- capacities ------------------------------------------------------------------------------- */
+
+int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc) {
+    uint32_t bytes = hak_sc_info[sc].bytes, square = initial_bytes * initial_bytes;
+    uint32_t blocks = initial_bytes / bytes;
+    uint32_t least = (bytes <= square / BIN_ONE_BLOCK) + (bytes <= square / BIN_TWO_BLOCKS);
+    blocks = blocks > BIN_INITIAL_MAX_BLOCKS ? BIN_INITIAL_MAX_BLOCKS : blocks;
+    return (int32_t)(blocks < least ? least : blocks);
+}
+
+int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc) {
+    size_t initial = (size_t)hak_bin_initial_capacity(tcache->initial_bytes, sc);
+    return (int32_t)hak_least(initial, hak_load_relaxed(&hak_knobs.bin_max_blocks));
+}
+
+int32_t hak_bin_max_capacity(unsigned sc) {
+    size_t blocks = hak_load_relaxed(&hak_knobs.bin_max_bytes) / hak_sc_info[sc].bytes;
+    size_t initial = (size_t)hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
+    size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks);
+    return (int32_t)hak_least(hak_most(blocks, initial), most);
+}
+
+int32_t hak_bin_capacity(const hak_bin_side_t *side) {
+    return (int32_t)hak_least((size_t)side->capacity, hak_load_relaxed(&hak_knobs.bin_max_blocks));
 }
 
 int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
@@ -152,9 +174,12 @@ HAK_COLD void hak_budget_shrink_idle(hak_tcache_t *tcache) {
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+/* The quota is read by one thread, when a second one begins; others assume none meanwhile. */
 void hak_budget_join(void) {
-    if (hak_add_relaxed(&hak_budget_threads, 1) == 1) {
-        budget_look_up();
+    uint32_t unknown = 0;
+    if (hak_add_relaxed(&hak_budget_threads, 1) == 1 && hak_load_relaxed(&hak_knobs.cgroup) &&
+        hak_cas_relaxed(&hak_budget_quota, &unknown, HAK_OS_NO_QUOTA)) {
+        hak_store_relaxed(&hak_budget_quota, hak_os_cpu_quota());
     }
 }
 

@@ -8,6 +8,19 @@
 
 #include "front/tcache.h"
 
+/* Initial capacity of a bin that may hold `initial_bytes`, and the most it may grow to. */
+enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
+int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
+int32_t hak_bin_max_capacity(unsigned sc);
+/* The initial capacity now, within bin_max_blocks. */
+int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
+/* The capacity now, within bin_max_blocks, which may have been lowered. */
+int32_t hak_bin_capacity(const hak_bin_side_t *side);
+/* Blocks that the first refills of a bin with this initial capacity ask for. */
+HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
+    return capacity < 4 ? 1 : (uint32_t)capacity / 2;
+}
+
 /* Blocks that a bin of this capacity and `want` may hold above its initial capacity. */
 int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);
 /* Changes capacity and want. false: the growth was refused, and nothing is changed. */

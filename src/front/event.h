@@ -40,8 +40,8 @@ extern hak_event_table_t hak_event_table; /* [init] */
 
 /* Registers an event, before any thread ticks. EVENT-1 */
 void hak_event_register(hak_event_t *event, hak_event_scope_t scope);
-/* `is_refilling`: in the middle of an allocation. */
-HAK_COLD void hak_event_poll(hak_tcache_t *tcache, bool is_refilling);
+/* Slow paths call it. `is_refilling`: in the middle of an allocation. */
+void hak_event_tick(hak_tcache_t *tcache, bool is_refilling);
 
 /* [atomic] When it changes, each thread flushes its bins at its next poll. */
 extern uint8_t hak_event_flush_round;
@@ -51,12 +51,6 @@ void hak_event_pass_time(void);
 
 /* In the child of a fork: the next step begins at once. */
 void hak_event_after_fork(void);
-
-HAK_INLINE void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
-    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_POLL_TICKS - 1)) == 0)) {
-        hak_event_poll(tcache, is_refilling);
-    }
-}
 
 /* Whether a time has come, after which comes another: true for one of the threads that ask. */
 HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {

@@ -10,11 +10,7 @@
  * per call and per time is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_find_free_block(const void *block);
 /* Fatal as `kind` if a block that is freed, or asked for its size, is free already. */
-HAK_INLINE void hak_require_not_free(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
-    bool is_suspect = hak_link_has_free_marker(hak_tag_link_word(block)) ||
-                      (entry & HAK_KIND_MASK) == HAK_KIND_PURGED; /* SLAB-9: none is sure */
-    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(hak_tag_strip(block)), kind, block);
-}
+void hak_require_not_free(const void *block, uint32_t entry, hak_fatal_kind_t kind);
 /* Fatal if a listed block, whose second word is HAK_LINK_MARK, is marked in its slab's bitmap.
  * Lock-free and in constant time: an owner may be held. */
 HAK_COLD void hak_check_not_marked(const void *block);

@@ -173,10 +173,6 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
 
 /* --- the dispatcher --------------------------------------------------------------------------- */
 
-HAK_INLINE hak_slab_t *slab_at(uintptr_t index, const void *block) {
-    return hak_slab_in(hak_pagemap_superslab_at(index, block), block);
-}
-
 /* The entry is no slab's. */
 HAK_INLINE void free_other(void *block, hak_tcache_t *tcache, uint32_t entry) {
     switch (entry & HAK_KIND_MASK) {
@@ -216,7 +212,8 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache, uint32
     hak_require(block != bin->head, HAK_FATAL_DOUBLE_FREE, block);
     hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
     if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
-        free_as_message(tcache, sc, slab_at(index, block), block);
+        hak_superslab_t *superslab = hak_pagemap_superslab_at(index, block);
+        free_as_message(tcache, sc, hak_slab_in(superslab, block), block);
     } else if (HAK_UNLIKELY(!hak_bin_push(bin, block))) {
         free_to_full_bin(tcache, sc, block);
     }

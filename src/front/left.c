@@ -201,8 +201,9 @@ void hak_tcache_forget(hak_tcache_t *tcache) {
         tcache->bin[sc].head = NULL;
         hak_bin_end(tcache, sc);
     }
-    if (hak_quarantine_of(tcache) != NULL) {
-        hak_quarantine_forget(tcache);
+    hak_quarantine_t *quarantine = hak_quarantine_of(tcache);
+    if (quarantine != NULL) {
+        memset(quarantine->slot, 0, sizeof quarantine->slot);
     }
     tcache->begun = 0;
 }

@@ -8,10 +8,10 @@
  * Blocks of 129 to 4608 bytes are cleared and checked as a whole while the thread has a budget for
  * it, so that the cost is bounded by time (docs/experiments/0066-cleared-as-a-whole.md). Larger
  * ones may have OS pages in their middle that the program never touched. */
+#include "front/budget.h"
 #include "front/fast.h"
 #include "front/find_free.h"
 #include "front/flush.h"
-#include "front/partition.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -57,27 +57,23 @@ static void clear_earn(hak_tcache_t *tcache) {
     tcache->clear_most = ms == 0 ? 0 : CLEAR_MOST;
 }
 
-/* Threads that end leave the budget to those that use their tcaches again. */
-static void clear_begin(hak_tcache_t *tcache) {
-    clear_earn(tcache); /* since the clock began */
-    bool is_first = tcache->next == NULL;
-    tcache->quarantine->clear_left = is_first ? tcache->quarantine->clear_left : CLEAR_BEGIN_BYTES;
-}
-
 void hak_quarantine_attach(hak_tcache_t *tcache) {
     if (tcache->quarantine == NULL) {
         tcache->quarantine = hak_meta_alloc(sizeof(hak_quarantine_t));
-        if (tcache->quarantine != NULL) {
-            clear_begin(tcache);
+        if (tcache->quarantine == NULL) {
+            return;
         }
+        /* threads that end leave the budget to those that use their tcaches again */
+        clear_earn(tcache); /* since the clock began */
+        bool is_first = tcache->next == NULL;
+        int64_t *left = &tcache->quarantine->clear_left;
+        *left = is_first ? *left : CLEAR_BEGIN_BYTES;
     }
-    if (tcache->quarantine != NULL) {
-        uint64_t seed = hak_secret.canary ^ (uint64_t)tcache->thread_id << 32; /* new after fork */
-        tcache->quarantine->random += hak_random_next(&seed) ^ (uintptr_t)tcache;
-        for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-            tcache->quarantine->slots[sc] = quarantine_slots(tcache, hak_sc_info[sc].bytes);
-            tcache->quarantine->next[sc] = 0;
-        }
+    uint64_t seed = hak_secret.canary ^ (uint64_t)tcache->thread_id << 32; /* new after fork */
+    tcache->quarantine->random += hak_random_next(&seed) ^ (uintptr_t)tcache;
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        tcache->quarantine->slots[sc] = quarantine_slots(tcache, hak_sc_info[sc].bytes);
+        tcache->quarantine->next[sc] = 0;
     }
 }
 
@@ -117,10 +113,6 @@ void hak_quarantine_flush(hak_tcache_t *tcache) {
         }
         hak_tcache_flush_list(tcache, sc, blocks);
     }
-}
-
-void hak_quarantine_forget(hak_tcache_t *tcache) {
-    memset(tcache->quarantine->slot, 0, sizeof tcache->quarantine->slot);
 }
 
 void hak_quarantine_inspect(hak_tcache_t *tcache) {
@@ -233,6 +225,16 @@ HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, u
     }
     hak_harden_wipe(block, bytes, tag);
     quarantine_put_clear(tcache, sc, block, apart);
+}
+
+hak_partition_t hak_partition_of(const void *block, uint32_t entry) {
+    bool is_slab = hak_slab_is_entry(entry);
+    if (!HAK_HARDEN || (!is_slab && (entry & HAK_KIND_MASK) != HAK_KIND_LARGE)) {
+        return HAK_PARTITION_ANY;
+    }
+    return is_slab && !hak_slab_entry_is_apart(entry)
+               ? hak_slab_partition(entry)
+               : hak_span_partition(hak_pagemap_superslab(block));
 }
 
 /* The block may be of the other partition than the tcache. false: it is not, and is not freed. */

@@ -4,7 +4,6 @@
  * them; large ones move units or pages; only the rest is copied. */
 #include "front/fast.h"
 #include "front/find_free.h"
-#include "front/partition.h"
 #include "front/underlying.h"
 #include "front/zero_size.h"
 #include "large/large.h"
@@ -198,7 +197,9 @@ void *hak_resize(void *block, size_t size) {
     }
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
     hak_partition_t partition = hak_partition_of(block, entry);
-    if (!hak_partition_is_known(entry) ||
+    bool is_known = hak_slab_is_entry(entry) ? !hak_slab_entry_is_sampled(entry)
+                                             : (entry & HAK_KIND_MASK) == HAK_KIND_LARGE;
+    if (!is_known || /* then the calling thread decides */
         partition == hak_tcache_partition(hak_tcache_self(hak_pagemap_base()))) {
         return resize(block, size);
     }

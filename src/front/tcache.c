@@ -27,38 +27,6 @@ HAK_LOCKED_STATE unsigned hak_tcache_group_left;       /* [lock REGISTRY] tcache
 HAK_LARGE_STATE(5) HAK_LINE_ALIGNED hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR];
 static HAK_LARGE_STATE(4) HAK_LINE_ALIGNED hak_bin_side_t tcache_fallback_far[HAK_SIDES_FAR];
 
-enum {
-    BIN_INITIAL_MAX_BLOCKS = 16,
-    /* Classes up to (bytes of a bin)^2 / this begin with two blocks, or with one: up to 8 KiB and
-     * 64 KiB with few threads, 128 bytes and 1 KiB with many. */
-    BIN_TWO_BLOCKS = 128,
-    BIN_ONE_BLOCK = 16,
-};
-
-int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc) {
-    uint32_t bytes = hak_sc_info[sc].bytes, square = initial_bytes * initial_bytes;
-    uint32_t blocks = initial_bytes / bytes;
-    uint32_t least = (bytes <= square / BIN_ONE_BLOCK) + (bytes <= square / BIN_TWO_BLOCKS);
-    blocks = blocks > BIN_INITIAL_MAX_BLOCKS ? BIN_INITIAL_MAX_BLOCKS : blocks;
-    return (int32_t)(blocks < least ? least : blocks);
-}
-
-int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc) {
-    size_t initial = (size_t)hak_bin_initial_capacity(tcache->initial_bytes, sc);
-    return (int32_t)hak_least(initial, hak_load_relaxed(&hak_knobs.bin_max_blocks));
-}
-
-int32_t hak_bin_max_capacity(unsigned sc) {
-    size_t blocks = hak_load_relaxed(&hak_knobs.bin_max_bytes) / hak_sc_info[sc].bytes;
-    size_t initial = (size_t)hak_bin_initial_capacity(HAK_BIN_INITIAL_BYTES, sc);
-    size_t most = hak_load_relaxed(&hak_knobs.bin_max_blocks);
-    return (int32_t)hak_least(hak_most(blocks, initial), most);
-}
-
-int32_t hak_bin_capacity(const hak_bin_side_t *side) {
-    return (int32_t)hak_least((size_t)side->capacity, hak_load_relaxed(&hak_knobs.bin_max_blocks));
-}
-
 void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
     hak_bin_side_t *side = hak_bin_side(tcache, sc);
     tcache->begun |= 1ull << sc;
@@ -213,17 +181,23 @@ static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const voi
     return tcache;
 }
 
-hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache) {
-    hak_tcache_t *other = tcache->second;
-    if (HAK_LIKELY(other != NULL)) {
-        return other;
+uintptr_t hak_partition_enter(hak_partition_t partition) {
+    hak_tcache_t *tcache = HAK_HARDEN ? hak_tcache_own() : NULL;
+    uintptr_t before = hak_tcache_offset;
+    if (tcache == NULL || hak_tcache_partition(tcache) == partition) {
+        return before;
     }
-    other = tcache_attach(HAK_PARTITION_PLAIN, NULL);
-    if (other != NULL) {
+    hak_tcache_t *other = tcache->second;
+    if (HAK_UNLIKELY(other == NULL)) {
+        other = tcache_attach(HAK_PARTITION_PLAIN, NULL);
+        if (other == NULL) {
+            return before;
+        }
         other->second = tcache;
         tcache->second = other;
     }
-    return other;
+    hak_tcache_offset = (uintptr_t)other - hak_pagemap_base();
+    return before;
 }
 
 HAK_COLD hak_tcache_t *hak_tcache_attach(void) {

@@ -38,8 +38,8 @@
  *             in no bin (zero_size.h), and a sampled request may not pop one.
  *   TCACHE-10 In hardened builds a thread may have a second tcache, for the plain partition, which
  *             its TLS word leads to while a request or a free of that partition is served
- *             (partition.h). `second` of either leads to the other. Home and blocks of a tcache are
- *             of its partition, except for sampled blocks in its quarantine. */
+ *             (hak_partition_enter). `second` of either leads to the other. Home and blocks of a
+ * tcache are of its partition, except for sampled blocks in its quarantine. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -73,6 +73,8 @@ typedef struct hak_tally {
 } hak_tally_t;
 enum { HAK_TALLY_LINES = (sizeof(hak_tally_t) + HAK_LINE_BYTES - 1) / HAK_LINE_BYTES };
 
+typedef struct hak_quarantine hak_quarantine_t;
+
 struct hak_tcache {
     HAK_LINE_ALIGNED hak_bin_t none; /* [const] TCACHE-9 */
     hak_bin_t bin[HAK_SC_COUNT];     /* [thread] TCACHE-6 */
@@ -103,11 +105,11 @@ struct hak_tcache {
     uint64_t guard_random;    /* [thread] state of its generator; 0: none yet */
     uint64_t begun;           /* [thread] TCACHE-8 */
     hak_bin_side_t *far_side; /* [const] of the classes from HAK_SIDES_NEAR on */
-    struct hak_quarantine *quarantine; /* [const] hardened builds; NULL: metadata was out */
-    int64_t profile_left;              /* [thread] bytes of requests until one is sampled */
-    const void *profile_label;         /* [thread] of the request in progress; NULL: none */
-    hak_slab_t *sending;               /* [atomic] of the message on its way; NULL: none */
-    size_t profile_rate;  /* [thread] by which profile_left was drawn; 0: never so far */
+    hak_quarantine_t *quarantine; /* [const] hardened builds; NULL: metadata was out */
+    int64_t profile_left;         /* [thread] bytes of requests until one is sampled */
+    const void *profile_label;    /* [thread] of the request in progress; NULL: none */
+    hak_slab_t *sending;          /* [atomic] of the message on its way; NULL: none */
+    size_t profile_rate;          /* [thread] by which profile_left was drawn; 0: never so far */
     uint64_t taken_bytes; /* [thread] of blocks that slabs gave to its bins, and large ones */
     uint64_t given_bytes; /* [thread] of those that its bins gave back, and large ones */
     hak_tally_t *tally;   /* [thread] NULL: it was never asked for */
@@ -161,8 +163,12 @@ HAK_INLINE void hak_tcache_change(hak_tcache_t *tcache, int step) {
 
 /* NULL: the fallback tcache is the caller's. */
 HAK_INLINE hak_partition_t hak_tcache_partition(const hak_tcache_t *tcache) {
-    bool is_plain = HAK_HARDEN && tcache != NULL && (tcache->first_entry & HAK_SLAB_PLAIN_ID) != 0;
-    return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
+    return tcache != NULL ? hak_slab_partition(tcache->first_entry) : HAK_PARTITION_ANY;
+}
+
+/* NULL in other builds, and where metadata was out. */
+HAK_INLINE hak_quarantine_t *hak_quarantine_of(const hak_tcache_t *tcache) {
+    return HAK_HARDEN ? tcache->quarantine : NULL;
 }
 
 /* A thread's tcaches (TCACHE-10), walked from `first` on: the one behind it, or NULL. */
@@ -170,9 +176,20 @@ HAK_INLINE hak_tcache_t *hak_tcache_behind(const hak_tcache_t *tcache, const hak
     return HAK_HARDEN && tcache == first ? tcache->second : NULL;
 }
 
-/* The other tcache of the calling thread, whose tcache this is (TCACHE-10), made at first use.
- * NULL: metadata is out. */
-HAK_COLD hak_tcache_t *hak_tcache_other(hak_tcache_t *tcache);
+/* Hardened builds: the calling thread serves a request or a free of another partition (TCACHE-10).
+ * Its TLS word leads to the other tcache, made at first use, until it leaves with the result.
+ * Threads without a tcache, at their very end, enter nothing, nor do others while metadata is out:
+ * their requests are served by the other partition. In other builds nothing changes. */
+HAK_NOINLINE uintptr_t hak_partition_enter(hak_partition_t partition);
+/* The same for a request with a token; of a type with pointers it enters nothing: 0. */
+HAK_INLINE uintptr_t hak_partition_enter_plain(bool is_plain) {
+    return HAK_HARDEN && is_plain ? hak_partition_enter(HAK_PARTITION_PLAIN) : 0;
+}
+HAK_INLINE void hak_partition_leave(uintptr_t before) {
+    if (HAK_HARDEN && before != 0) { /* else the request made the thread's first tcache, too */
+        hak_tcache_offset = before;
+    }
+}
 
 /* Gives the calling thread a tcache: a lost one of its own, an unused or a new one. NULL when
  * metadata memory is out. life/ arranges the exit hook. */
@@ -225,18 +242,5 @@ extern uint32_t hak_tcache_count;
 
 /* Calls visit for every tcache until it returns false, HAK_LOCK_REGISTRY held. */
 void hak_tcache_visit(bool (*visit)(hak_tcache_t *tcache, void *context), void *context);
-
-/* Initial capacity of a bin that may hold `initial_bytes`, and the most it may grow to. */
-enum { HAK_BIN_INITIAL_BYTES = 1024 }; /* with few threads */
-int32_t hak_bin_initial_capacity(uint32_t initial_bytes, unsigned sc);
-int32_t hak_bin_max_capacity(unsigned sc);
-/* The initial capacity now, within bin_max_blocks. */
-int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
-/* The capacity now, within bin_max_blocks, which may have been lowered. */
-int32_t hak_bin_capacity(const hak_bin_side_t *side);
-/* Blocks that the first refills of a bin with this initial capacity ask for. */
-HAK_INLINE uint32_t hak_bin_initial_want(int32_t capacity) {
-    return capacity < 4 ? 1 : (uint32_t)capacity / 2;
-}
 
 #endif

@@ -29,17 +29,6 @@ HAK_INLINE void hak_harden_clear_ends(char *block, size_t bytes, size_t part) {
     memset(block + bytes - part, 0, part);
 }
 
-/* `bytes` is a multiple of 16. */
-HAK_INLINE void hak_harden_clear(void *block, size_t bytes) {
-    if (bytes > HAK_FILL_PART_BYTES) {
-        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES);
-    } else if (bytes > HAK_FILL_PART_BYTES / 2) {
-        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 2);
-    } else {
-        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 4);
-    }
-}
-
 HAK_INLINE uint64_t hak_harden_sum_ends(const char *block, size_t bytes, size_t part) {
     const uint64_t *first = (const uint64_t *)block;
     const uint64_t *last = (const uint64_t *)(block + bytes - part);
@@ -74,9 +63,15 @@ HAK_INLINE unsigned hak_harden_last_tag(void *block, size_t bytes) {
     return hak_tags_are_on() ? (unsigned)*hak_harden_canary_at(block, bytes) & HAK_TAG_MASK : 0;
 }
 
-/* Clears a free block except for its last tag. */
+/* Clears a free block except for its last tag. `bytes` is a multiple of 16. */
 HAK_INLINE void hak_harden_wipe(void *block, size_t bytes, unsigned last) {
-    hak_harden_clear(block, bytes);
+    if (bytes > HAK_FILL_PART_BYTES) {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES);
+    } else if (bytes > HAK_FILL_PART_BYTES / 2) {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 2);
+    } else {
+        hak_harden_clear_ends(block, bytes, HAK_FILL_PART_BYTES / 4);
+    }
     if (hak_tags_are_on()) {
         *hak_harden_canary_at(block, bytes) = last;
     }

@@ -92,7 +92,7 @@ hak_owner_t *hak_owner_join(hak_partition_t partition) {
         /* pairs OWNERS */
         for (hak_owner_t *o = hak_load_acquire(&hak_all_owners); o != NULL; o = o->next) {
             uint32_t users = hak_load_relaxed(&o->users);
-            bool is_alike = hak_owner_partition(o) == partition;
+            bool is_alike = hak_slab_partition(o->first_entry) == partition;
             count += is_alike;
             best = is_alike && users < least ? o : best;
             least = best == o ? users : least;
@@ -171,7 +171,7 @@ static hak_owner_t *owner_after(hak_owner_t *owner) {
 }
 
 static bool is_alike(const hak_owner_t *a, const hak_owner_t *b) {
-    return hak_owner_partition(a) == hak_owner_partition(b);
+    return hak_slab_partition(a->first_entry) == hak_slab_partition(b->first_entry);
 }
 
 static hak_owner_t *owner_lock_any(hak_owner_t *home) {
@@ -196,7 +196,7 @@ static hak_owner_t *owner_lock_new(hak_owner_t *home, unsigned times) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     hak_owner_t *owner = owner_lock_any(home);
     if (owner == NULL) {
-        hak_owner_t *fresh = owner_create(hak_owner_partition(home), times);
+        hak_owner_t *fresh = owner_create(hak_slab_partition(home->first_entry), times);
         owner = fresh != NULL && hak_lock_try(&fresh->lock) ? fresh : NULL;
     }
     hak_lock_release(HAK_LOCK_REGISTRY);

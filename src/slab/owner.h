@@ -36,12 +36,6 @@ struct hak_owner {
 void hak_owner_init(hak_owner_t *owner, uint32_t first_entry);
 extern hak_owner_t *hak_owner_sampled; /* [atomic] of sampled blocks (SLAB-10); NULL: none yet */
 
-/* The partition of its slabs: owners never exchange slabs with those of another. */
-HAK_INLINE hak_partition_t hak_owner_partition(const hak_owner_t *owner) {
-    bool is_plain = HAK_HARDEN && (owner->first_entry & HAK_SLAB_PLAIN_ID) != 0;
-    return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
-}
-
 /* The first owner, made on first use. */
 hak_owner_t *hak_owner_start(void);
 /* A home for one more thread: the partition's owner with the fewest users; a new one if every owner

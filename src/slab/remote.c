@@ -21,17 +21,13 @@ const void *hak_remote_block(const hak_marks_t *marks, uint64_t bits) {
     return slab->base + (size_t)(marks->word * 64u + hak_ctz(bits)) * slab->block_bytes;
 }
 
-/* Before the first mark in a plane: a thread that sees the mark knows of the plane. */
-static HAK_COLD void planes_use(hak_superslab_t *superslab, uint32_t planes) {
-    uint32_t fresh = planes & ~hak_or_relaxed(&superslab->planes_used, planes);
-    hak_meta_note_used(hak_popcount(fresh) * sizeof(hak_plane_t));
-}
-
 void hak_remote_mark(const hak_marks_t *marks) {
     hak_superslab_t *superslab = marks->superslab;
     uint32_t planes = 1u << hak_remote_plane(marks->word) | 1; /* with the one of the number */
     if (HAK_UNLIKELY((hak_load_relaxed(&superslab->planes_used) & planes) != planes)) {
-        planes_use(superslab, planes);
+        /* before the first mark in a plane: a thread that sees the mark knows of the plane */
+        uint32_t fresh = planes & ~hak_or_relaxed(&superslab->planes_used, planes);
+        hak_meta_note_used(hak_popcount(fresh) * sizeof(hak_plane_t));
     }
     uint64_t *word = hak_remote_word(superslab, marks->unit, marks->word);
     uint64_t twice = hak_or_release(word, marks->bits) & marks->bits; /* pairs REMOTE-1 */

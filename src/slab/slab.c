@@ -119,7 +119,8 @@ static hak_slab_t *slab_create(hak_owner_t *owner, unsigned sc) {
     if (bits == NULL) {
         return NULL;
     }
-    if (!hak_span_alloc(hak_owner_partition(owner), info->units, HAK_UNIT_BYTES, use, &span)) {
+    hak_partition_t partition = hak_slab_partition(owner->first_entry);
+    if (!hak_span_alloc(partition, info->units, HAK_UNIT_BYTES, use, &span)) {
         bits_give(owner, bits, slab_bits_lines(sc));
         return NULL;
     }
@@ -375,22 +376,17 @@ void hak_slab_change_owner(hak_slab_t *slab, hak_owner_t *owner) {
 typedef uint64_t HAK_MAY_ALIAS slab_pair_t __attribute__((vector_size(16)));
 
 /* Sizes above 128 bytes are multiples of 32. */
-static bool block_was_cleared(void *block, size_t bytes) {
+void *hak_harden_hand_out_whole(void *block, size_t bytes, unsigned last) {
     uint64_t *mark = (uint64_t *)block + 1;
-    if (bytes <= 2 * HAK_FILL_PART_BYTES || *mark != hak_harden_mark(block)) {
-        return false;
-    }
+    bool was_cleared = bytes > 2 * HAK_FILL_PART_BYTES && *mark == hak_harden_mark(block);
+    hak_require(was_cleared, HAK_FATAL_CORRUPT_LINK, block);
     *mark = 0;
     const slab_pair_t *pair = block, *end = pair + bytes / sizeof *pair;
     slab_pair_t sum = {0, 0};
     for (; pair < end; pair += 2) {
         sum |= pair[0] | pair[1];
     }
-    return (sum[0] | sum[1]) == 0;
-}
-
-void *hak_harden_hand_out_whole(void *block, size_t bytes, unsigned last) {
-    hak_require(block_was_cleared(block, bytes), HAK_FATAL_CORRUPT_LINK, block);
+    hak_require((sum[0] | sum[1]) == 0, HAK_FATAL_CORRUPT_LINK, block);
     *hak_harden_canary_at(block, bytes) = hak_harden_canary(block);
     return hak_tags_are_on() ? hak_tag_give(block, bytes, last) : block;
 }

@@ -22,6 +22,13 @@ HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
     return hak_slab_is_ordinary(entry) || hak_slab_entry_is_apart(entry);
 }
 
+/* The partition of an ordinary slab's entry, or of an owner's first_entry. Owners never exchange
+ * slabs with those of another. */
+HAK_INLINE hak_partition_t hak_slab_partition(uint32_t entry) {
+    bool is_plain = HAK_HARDEN && (entry & HAK_SLAB_PLAIN_ID) != 0;
+    return is_plain ? HAK_PARTITION_PLAIN : HAK_PARTITION_ANY;
+}
+
 HAK_INLINE unsigned hak_slab_unit(const void *address) {
     return (uint32_t)(uintptr_t)address / HAK_UNIT_BYTES % HAK_SUPERSLAB_UNITS;
 }

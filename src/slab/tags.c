@@ -7,14 +7,12 @@
 
 #include "slab/slab_inl.h"
 
-/* The next OS page may belong to a block that the program made inaccessible, or be untouched.
- * Beyond superslabs nothing is accessible. */
-HAK_INLINE bool tag_is_edge(const char *address, size_t page) {
-    return ((uintptr_t)address & (page - 1)) == 0;
-}
-
-HAK_INLINE uint64_t tag_bit(char *address) {
-    return (uint64_t)1 << hak_tag_of(hak_cpu_tag_load(address));
+/* A bit for the tag at the address, beside an edge of a block. None at that of an OS page: the next
+ * one may belong to a block that the program made inaccessible, or be untouched. Beyond superslabs
+ * nothing is accessible. */
+HAK_INLINE uint64_t tag_beside(char *address, const char *edge) {
+    bool is_page = ((uintptr_t)edge & (hak_os_page_bytes() - 1)) == 0;
+    return is_page ? 0 : (uint64_t)1 << hak_tag_of(hak_cpu_tag_load(address));
 }
 
 HAK_TAG_CODE unsigned hak_tag_load(const void *address) {
@@ -24,10 +22,8 @@ HAK_TAG_CODE unsigned hak_tag_load(const void *address) {
 /* A neighbour may get its tag at the same time, in another thread: then the two may be equal. */
 HAK_TAG_CODE void *hak_tag_give(void *block, size_t bytes, unsigned last) {
     char *address = block, *end = address + bytes;
-    size_t page = hak_os_page_bytes();
     uint64_t excluded = 1 | (uint64_t)1 << last;
-    excluded |= tag_is_edge(address, page) ? 0 : tag_bit(address - HAK_TAG_GRANULE);
-    excluded |= tag_is_edge(end, page) ? 0 : tag_bit(end);
+    excluded |= tag_beside(address - HAK_TAG_GRANULE, address) | tag_beside(end, end);
     address = hak_cpu_tag_random(address, excluded);
     hak_cpu_tag_store(address, HAK_TAG_GRANULE);
     address = hak_cpu_tag_load(address); /* TAG-2 */

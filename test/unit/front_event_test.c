@@ -44,8 +44,8 @@ UNIT_TEST(event_register_of_more_than_the_table_holds_is_fatal) {
 UNIT_AROUND(stop_clock) {
     hak_os_fault_stop_clock();
     hak_os_fault_advance_clock(HAK_EVENT_STEP_NS);
-    self()->ticks = 0;
-    hak_event_poll(self(), false);
+    self()->ticks = UINT32_MAX;
+    hak_event_tick(self(), false);
     own_runs = 0;
     process_runs = 0;
     return 0;
@@ -58,23 +58,23 @@ UNIT_AROUND(let_clock_go) {
 
 #define CLOCK_TEST(name) UNIT_TEST_WITH(name, stop_clock, let_clock_go)
 
+static void tick(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        hak_event_tick(self(), false);
+    }
+}
+
 /* Another thread asks, as memory is near a limit. */
 CLOCK_TEST(bins_are_flushed_once_where_a_round_of_flushes_began) {
     const hak_bin_t *bin = &self()->bin[hak_sc_of(1)];
     hak_free(unit_malloc(1));
     assert_non_null(bin->head);
     hak_add_relaxed(&hak_event_flush_round, 1);
-    hak_event_poll(self(), false);
+    tick(HAK_EVENT_POLL_TICKS);
     assert_null(bin->head);
     hak_free(unit_malloc(1));
-    hak_event_poll(self(), false);
+    tick(HAK_EVENT_POLL_TICKS);
     assert_non_null(bin->head);
-}
-
-static void tick(unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        hak_event_tick(self(), false);
-    }
 }
 
 CLOCK_TEST(events_without_time_run_every_256_ticks) {

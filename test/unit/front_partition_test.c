@@ -2,7 +2,7 @@
  *
  * Blocks of types without pointers and all others never have the same place (TCACHE-10, SPAN-11).
  * In builds that are not hardened there is one partition, and entering another changes nothing. */
-#include "front/partition.h"
+#include "front/quarantine.h"
 #include "unit/front.h"
 
 enum { PARTITION_BLOCKS = 2000, PARTITION_ROUNDS = 3, UNITS = 40000 };

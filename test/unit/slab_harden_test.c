@@ -24,7 +24,7 @@ UNIT_TEST_WITH(handed_out_block_is_zero_but_for_its_canary, harden_begin, NULL) 
         assert_false(unit_is_filled(area + usable, 8, 0));
         memset(area, 0xa5, usable);
         assert_true(hak_harden_is_intact(area, bytes));
-        hak_harden_clear(area, bytes);
+        hak_harden_wipe(area, bytes, 0);
         assert_true(hak_harden_is_clear(area, bytes));
         assert_true(bytes > 2 * HAK_FILL_PART_BYTES || unit_is_filled(area, bytes, 0));
     }

@@ -6,7 +6,6 @@
 #include "double/audit.h"
 #include "front/event.h"
 #include "front/flush.h"
-#include "front/partition.h"
 #include "unit/report.h"
 
 enum { EXACT_THREADS = 6, BLOCKS = 3000, STEPS = 20000, MOST = 100000 };
