@@ -32,6 +32,7 @@
 #include "large/large.c"
 #include "large/vacant.c"
 
+#include "front/attach.c"
 #include "front/budget.c"
 #include "front/event.c"
 #include "front/flush.c"

@@ -98,6 +98,10 @@ int32_t hak_bin_capacity(const hak_bin_side_t *side) {
     return (int32_t)hak_least((size_t)side->capacity, hak_load_relaxed(&hak_knobs.bin_max_blocks));
 }
 
+uint32_t hak_bin_initial_want(int32_t capacity) {
+    return capacity < 4 ? 1 : (uint32_t)capacity / 2;
+}
+
 int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want) {
     int32_t initial = hak_bin_initial_capacity(tcache->initial_bytes, sc);
     int32_t rest = (int32_t)want - 1, may = capacity > rest ? capacity : rest;

@@ -76,10 +76,6 @@ static void messages_add(hak_tcache_t *tcache, messages_t *messages, const hak_m
     *slot = *marks;
 }
 
-HAK_INLINE bool is_same_unit(const void *a, const void *b) {
-    return ((uintptr_t)a ^ (uintptr_t)b) < HAK_UNIT_BYTES;
-}
-
 /* The superslab of a block in a list of class `sc`. `first` is for messages. */
 HAK_INLINE hak_superslab_t *list_superslab(const void *block, unsigned sc, const void *first) {
     uintptr_t index = hak_pagemap_index(hak_pagemap_base(), block);
@@ -164,7 +160,7 @@ static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, messages_t *
     base -= (uintptr_t)(hak_slab_unit(block) - unit) * HAK_UNIT_BYTES;
     uint32_t carved = hak_single_writer_load(&slab->carved_shared), left = most;
     hak_marks_t marks = {.superslab = superslab, .unit = (uint8_t)unit};
-    const void *before;
+    uintptr_t before;
     do {
         HAK_KNOWN(block != NULL); /* no slab lies at address 0 */
         uint32_t index = hak_sc_index(info, (uint32_t)((uintptr_t)block - base));
@@ -178,10 +174,10 @@ static HAK_NOINLINE hak_blocks_t flush_remote(hak_tcache_t *tcache, messages_t *
         } else {
             done = marks_add_row(tcache, messages, &marks, block, index, left);
         }
-        before = block;
+        before = (uintptr_t)block;
         block = done.head;
         left -= done.count;
-    } while (left != 0 && is_same_unit(before, block));
+    } while (left != 0 && (before ^ (uintptr_t)block) < HAK_UNIT_BYTES); /* of the same unit */
     messages_add(tcache, messages, &marks);
     return (hak_blocks_t){.head = block, .count = most - left};
 }

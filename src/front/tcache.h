@@ -191,13 +191,10 @@ HAK_INLINE void hak_partition_leave(uintptr_t before) {
     }
 }
 
-/* Gives the calling thread a tcache: a lost one of its own, an unused or a new one. NULL when
- * metadata memory is out. life/ arranges the exit hook. */
-hak_tcache_t *hak_tcache_attach(void);
-
-/* Empties the bins, and leaves the thread without a tcache. If a signal handler ends the
- * thread inside a slow path, nobody uses its tcache again. Whether a trim is due (left.h). */
-bool hak_tcache_detach(hak_tcache_t *tcache);
+HAK_INLINE void hak_tcache_set_home(hak_tcache_t *tcache, hak_owner_t *home) {
+    tcache->home = home;
+    hak_single_writer_store(&tcache->first_entry, home->first_entry);
+}
 
 /* Locks the home, or an owner that becomes the home; returns it. Release it by hak_owner_unlock. */
 hak_owner_t *hak_tcache_lock_home(hak_tcache_t *tcache);
@@ -212,8 +209,9 @@ HAK_INLINE void hak_tally_follow(hak_tcache_t *tcache) {
     }
 }
 
-/* Flushes every cached block; those of a class. */
+/* Flushes every cached block; those of one of a thread's two tcaches; those of a class. */
 void hak_tcache_flush(hak_tcache_t *tcache);
+void hak_bins_flush(hak_tcache_t *tcache);
 void hak_bin_flush(hak_tcache_t *tcache, unsigned sc);
 
 /* The tcache of threads that have none (past their exit hook, or metadata ran out). The caller
@@ -236,7 +234,7 @@ HAK_INLINE bool hak_tcache_is_left(const hak_tcache_t *tcache) {
     return !tcache->is_attached && tcache != &hak_tcache_fallback;
 }
 
-/* [lock REGISTRY] tcache.c */
+/* [lock REGISTRY] tcache.c and attach.c */
 extern hak_tcache_t *hak_all_tcaches, *hak_unused_tcaches;
 extern uint32_t hak_tcache_count;
 

@@ -395,34 +395,29 @@ static uint32_t entry_below(const void *address, uint32_t *steps) {
     return 0;
 }
 
-/* Of some records, and of all cached extents. */
-static bool huge_covers(uint32_t from, uint32_t end, uintptr_t address) {
-    hak_lock_acquire(HAK_LOCK_HUGE);
-    bool is_covered = false;
-    for (unsigned i = 0; i < hak_huge_cache.extent_count && !is_covered; i++) {
-        is_covered = address - (uintptr_t)hak_huge_extents[i].base < hak_huge_extents[i].bytes;
-    }
-    end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
-    for (uint32_t i = from; i < end && !is_covered; i++) {
-        const hak_huge_t *record = hak_huge_at(i);
-        is_covered = record->base != NULL &&
-                     address - (uintptr_t)record->base < hak_load_relaxed(&record->bytes);
-    }
-    hak_lock_release(HAK_LOCK_HUGE);
-    return is_covered;
-}
-
 /* Up to so many records are all looked at. Beyond, only the record that the page map names is,
  * unless as many units as there are records name none. */
 enum { HUGE_WALK_MOST = 1 << HUGE_CHUNK_LOG2 };
 
 bool hak_large_covers(const void *address) {
     uint32_t from = 0, end = hak_load_relaxed(&hak_huge_state.record_count);
+    uintptr_t at = (uintptr_t)address;
+    bool is_covered = false;
     if (end > HUGE_WALK_MOST) {
         uint32_t steps = end, entry = entry_below(address, &steps), kind = entry & HAK_KIND_MASK;
         from = steps != 0 ? entry >> 8 : 0;
         end = steps != 0 ? from + (kind == HAK_KIND_HUGE || kind == HAK_KIND_VACANT) : end;
     }
-    return huge_covers(from, end, (uintptr_t)address) ||
-           (HAK_HARDEN && hak_huge_quarantine_covers(address));
+    hak_lock_acquire(HAK_LOCK_HUGE);
+    for (unsigned i = 0; i < hak_huge_cache.extent_count && !is_covered; i++) {
+        is_covered = at - (uintptr_t)hak_huge_extents[i].base < hak_huge_extents[i].bytes;
+    }
+    end = end < hak_huge_state.record_count ? end : hak_huge_state.record_count;
+    for (uint32_t i = from; i < end && !is_covered; i++) {
+        const hak_huge_t *record = hak_huge_at(i);
+        is_covered =
+            record->base != NULL && at - (uintptr_t)record->base < hak_load_relaxed(&record->bytes);
+    }
+    hak_lock_release(HAK_LOCK_HUGE);
+    return is_covered || (HAK_HARDEN && hak_huge_quarantine_covers(address));
 }

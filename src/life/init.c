@@ -3,6 +3,7 @@
  * Process start: runs once, at load or on the first slow path before that, perhaps before libc's
  * own initialisers. Order: facts, options, wiring, hooks. */
 #include "conf/conf.h"
+#include "front/attach.h"
 #include "front/budget.h"
 #include "front/event.h"
 #include "front/fast.h"
@@ -118,11 +119,16 @@ HAK_COLD void hak_life_process_start(void) {
 }
 
 hak_tcache_t *hak_life_thread_start(void) {
+    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    if (HAK_HARDEN && !hak_tcache_is_empty(tcache)) { /* or a signal handler got the first */
+        tcache->second == NULL ? hak_tcache_attach_second(tcache) : (void)0;
+        return tcache;
+    }
     hak_life_process_start();
     if (hak_load_relaxed(&hak_knobs.force_libc) || hak_thread_self.has_exited) {
         return NULL;
     }
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
+    tcache = hak_tcache_self(hak_pagemap_base());
     /* else process start allocated meanwhile */
     return hak_tcache_is_empty(tcache) ? hak_life_thread_attach() : tcache;
 }

@@ -15,6 +15,7 @@
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/knobs.h"
+#include "front/attach.h"
 #include "front/budget.h"
 #include "front/event.h"
 #include "front/fast.h"

@@ -80,10 +80,6 @@ static void *os_mmap(void *hint, size_t bytes, int protection) {
     return result < 0 && result > -4096 ? NULL : (void *)result;
 }
 
-static bool os_is_aligned(const void *base, size_t align) {
-    return ((uintptr_t)base & (align - 1)) == 0;
-}
-
 static void os_drop(char *from, const char *to) {
     if (from < to) {
         hak_syscall(SYS_munmap, from, to - from);
@@ -137,7 +133,7 @@ static long os_mremap(void *base, size_t old_bytes, size_t new_bytes, int flags,
 /* One call, at the preferred address; NULL: the result would not be aligned. */
 static char *os_map_at(uintptr_t hint, size_t bytes, size_t align, int protection) {
     char *base = hint == 0 ? NULL : os_mmap((void *)hint, bytes, protection);
-    if (base != NULL && !os_is_aligned(base, align)) {
+    if (base != NULL && ((uintptr_t)base & (align - 1)) != 0) {
         os_drop(base, base + bytes);
         base = NULL;
     }
@@ -161,7 +157,7 @@ static char *os_map_wide(size_t bytes, size_t align, int protection) {
  * a place, then tries the aligned address just below it. */
 static char *os_map_tight(size_t bytes, size_t align, int protection) {
     char *probe = os_mmap(NULL, bytes, protection);
-    if (probe == NULL || os_is_aligned(probe, align)) {
+    if (probe == NULL || ((uintptr_t)probe & (align - 1)) == 0) {
         return probe;
     }
     os_drop(probe, probe + bytes);

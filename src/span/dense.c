@@ -22,21 +22,16 @@ static const uint32_t SAMPLE_STEP = 0x9e3779b1;
 
 hak_dense_t hak_dense_sure;
 
-static hak_os_peek_t page_peek(const char *page, size_t bytes) {
-    hak_os_peek_t found = HAK_OS_PEEK_NOTHING;
-    for (unsigned i = 0; i < SAMPLE_WORDS && found == HAK_OS_PEEK_NOTHING; i++) {
-        found = hak_os_peek(page + bytes / SAMPLE_WORDS * i);
-    }
-    return found;
-}
-
 /* Ends once more than so many pages of the sample are untouched. */
 static size_t written_unless(const char *base, size_t bytes, size_t most_pages, size_t untouched) {
     size_t page = hak_os_page_bytes(), pages = hak_most(bytes / page, 1), written = 0;
     size_t count = hak_least(pages, most_pages);
     for (size_t i = 0; i < count && i - written <= untouched; i++) {
         size_t at = i * pages / count + ((i + 1) * SAMPLE_STEP >> 16) % (pages / count);
-        hak_os_peek_t found = page_peek(base + at * page, page);
+        hak_os_peek_t found = HAK_OS_PEEK_NOTHING;
+        for (unsigned word = 0; word < SAMPLE_WORDS && found == HAK_OS_PEEK_NOTHING; word++) {
+            found = hak_os_peek(base + at * page + page / SAMPLE_WORDS * word);
+        }
         if (found == HAK_OS_PEEK_UNKNOWN) {
             return SIZE_MAX;
         }

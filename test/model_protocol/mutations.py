@@ -174,7 +174,7 @@ MUTATIONS = [
         (FLUSH, "if (HAK_LIKELY(hak_pagemap_at(base, at) == own)) {",
          "if (HAK_LIKELY(hak_pagemap_get(base, blocks.head) == own)) {")]),
     Mutation("mixed_run_past_its_slab", "mixed_foreign", ["fatal: ", MISCOUNTED, "a block is lost"], [
-        (FLUSH, "while (left != 0 && is_same_unit(before, block));", "while (left != 0);")]),
+        (FLUSH, "while (left != 0 && (before ^ (uintptr_t)block) < HAK_UNIT_BYTES);", "while (left != 0);")]),
     Mutation("mixed_messages_kept", "mixed", [LOST, MISCOUNTED, "a block is lost"], [
         (FLUSH, "    if (messages.used != 0) {\n        messages_send(tcache, &messages);\n    }\n", "")]),
     Mutation("mixed_number_of_two_slabs", "mixed_foreign", [BROKEN, MISCOUNTED, LOST, "fatal: ", "a block is lost"], [

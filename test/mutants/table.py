@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant("realloc_leaks_the_old", "src/front/realloc.c",
            "    hak_fast_free(block);", "",
            "unit_front_realloc"),
-    Mutant("exit_keeps_the_bins", "src/front/tcache.c",
+    Mutant("exit_keeps_the_bins", "src/front/attach.c",
            "    bins_end(tcache);", "",
            "unit_front_tcache|unit_front_budget"),
     Mutant("calloc_trusts_dirty_memory", "src/front/malloc.c",

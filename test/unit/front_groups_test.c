@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The memory of tcaches that no thread has. */
+#include "front/attach.h"
 #include "front/left.h"
 #include "os/libc.h"
 #include "span/span.h"

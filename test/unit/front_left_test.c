@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Forks beside threads that attach. */
+#include "front/attach.h"
 #include "front/left.h"
 #include "os/libc.h"
 #include "unit/front.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tcaches: attach, flush, detach, capacities, fallback. */
+#include "front/attach.h"
 #include "unit/front.h"
 
 #include <signal.h>
