@@ -16,8 +16,6 @@ int32_t hak_bin_max_capacity(unsigned sc);
 int32_t hak_bin_first_capacity(const hak_tcache_t *tcache, unsigned sc);
 /* The capacity now, within bin_max_blocks, which may have been lowered. */
 int32_t hak_bin_capacity(const hak_bin_side_t *side);
-/* Blocks that the first refills of a bin with this initial capacity ask for. */
-uint32_t hak_bin_initial_want(int32_t capacity);
 
 /* Blocks that a bin of this capacity and `want` may hold above its initial capacity. */
 int32_t hak_bin_charge(const hak_tcache_t *tcache, unsigned sc, int32_t capacity, uint32_t want);

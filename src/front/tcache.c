@@ -25,7 +25,7 @@ void hak_bin_first_use(hak_tcache_t *tcache, unsigned sc) {
     tcache->begun |= 1ull << sc;
     side->capacity = hak_bin_first_capacity(tcache, sc);
     side->total = side->capacity;
-    side->want = (uint16_t)hak_bin_initial_want(side->capacity);
+    side->want = (uint16_t)hak_most((size_t)side->capacity / 2, 1);
     tcache->bin[sc].slots_left = side->total;
     tcache->bin[sc].size_reciprocal = hak_sc_factor(&hak_sc_info[sc]);
 }

@@ -13,6 +13,16 @@
 
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) struct huge_state hak_huge_state;
 
+hak_huge_t *hak_huge_at(uint32_t index) {
+    /* pairs HUGE-CHUNK */
+    hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
+    return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
+}
+
+bool hak_huge_is_crowded(void) {
+    return hak_single_writer_load(&hak_huge_state.in_use_count) > HUGE_APART_MOST;
+}
+
 hak_huge_t *hak_huge_record_make(uint32_t *index) {
     if (hak_huge_state.unused != 0) {
         *index = hak_huge_state.unused - 1;

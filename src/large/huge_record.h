@@ -37,15 +37,9 @@ extern struct huge_state {
     size_t moved_count;             /* [atomic] of these, with a shift other than 0; as above */
 } hak_huge_state;
 
-static inline hak_huge_t *hak_huge_at(uint32_t index) {
-    /* pairs HUGE-CHUNK */
-    hak_huge_t *chunk = hak_load_acquire(&hak_huge_state.chunk[index >> HUGE_CHUNK_LOG2]);
-    return &chunk[index & ((1u << HUGE_CHUNK_LOG2) - 1)];
-}
-
-static inline bool hak_huge_is_crowded(void) {
-    return hak_single_writer_load(&hak_huge_state.in_use_count) > HUGE_APART_MOST;
-}
+/* The record of that index; whether there are too many blocks for mappings of their own. */
+hak_huge_t *hak_huge_at(uint32_t index);
+bool hak_huge_is_crowded(void);
 
 /* Makes a record, its index in *index; NULL: metadata ran out. [lock HUGE] */
 hak_huge_t *hak_huge_record_make(uint32_t *index);

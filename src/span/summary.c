@@ -17,6 +17,14 @@ static void line_note_read(void) {
     }
 }
 
+unsigned hak_summary_get(const hak_summary_t *summary, uint32_t place) {
+    return hak_load_relaxed(&hak_load_relaxed(&summary->level[0])[place]);
+}
+
+unsigned hak_summary_top(unsigned size_log2) {
+    return (size_log2 - 1) / HAK_SUMMARY_LINE_LOG2;
+}
+
 /* Bytes of a level; a line at least. */
 static size_t level_bytes(uint32_t capacity, unsigned level) {
     size_t bytes = (size_t)capacity >> (level * HAK_SUMMARY_LINE_LOG2);

@@ -47,12 +47,9 @@ void hak_summary_raise(hak_summary_t *summary, uint32_t place, unsigned least);
 /* Lowers a byte to `value`. false: it was no more, or has just been changed. */
 bool hak_summary_lower(hak_summary_t *summary, uint32_t place, unsigned value);
 
-HAK_INLINE unsigned hak_summary_top(unsigned size_log2) {
-    return (size_log2 - 1) / HAK_SUMMARY_LINE_LOG2;
-}
-HAK_INLINE unsigned hak_summary_get(const hak_summary_t *summary, uint32_t place) {
-    return hak_load_relaxed(&hak_load_relaxed(&summary->level[0])[place]);
-}
+/* The byte of a place; the top level of 2^`size_log2` places. */
+unsigned hak_summary_get(const hak_summary_t *summary, uint32_t place);
+unsigned hak_summary_top(unsigned size_log2);
 
 /* Lines that searches read. Counted in the core for tests only. */
 extern uint64_t hak_summary_lines_read;
