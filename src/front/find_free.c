@@ -107,28 +107,22 @@ static bool search_list(search_t *search, const void *head) {
     return false;
 }
 
-/* A list of another thread. Its blocks may be handed out and freed, and their slabs retire, but no
- * superslab that the page map shows is unmapped while the lock is held. */
-static bool search_foreign_list(search_t *search, void *const *head) {
-    unsigned sights = 0;
-    if (hak_load_relaxed(head) == NULL) {
-        return false;
-    }
-    hak_lock_acquire(HAK_LOCK_SPAN);
-    while (sights < SEARCH_SIGHTS && search_list(search, hak_load_relaxed(head))) {
-        sights++;
-    }
-    hak_lock_release(HAK_LOCK_SPAN);
-    return sights == SEARCH_SIGHTS;
-}
-
-/* Tcaches of ended threads may be in the registry: each costs a step, too. */
+/* The list of another thread. Its blocks may be handed out and freed, and their slabs retire, but
+ * no superslab that the page map shows is unmapped while the lock is held. Tcaches of ended threads
+ * may be in the registry: each costs a step, too. */
 static bool search_tcache(hak_tcache_t *tcache, void *context) {
     search_t *search = context;
-    bool is_other = tcache != hak_tcache_self(hak_pagemap_base());
+    void *const *head = &tcache->bin[search->sc].head;
+    bool is_other = tcache != hak_tcache_self(hak_pagemap_base()) && !hak_tcache_is_left(tcache);
     search->steps -= search->steps != 0;
-    if (is_other && !hak_tcache_is_left(tcache)) {
-        search->is_found = search_foreign_list(search, &tcache->bin[search->sc].head);
+    if (is_other && hak_load_relaxed(head) != NULL) {
+        unsigned sights = 0;
+        hak_lock_acquire(HAK_LOCK_SPAN);
+        while (sights < SEARCH_SIGHTS && search_list(search, hak_load_relaxed(head))) {
+            sights++;
+        }
+        hak_lock_release(HAK_LOCK_SPAN);
+        search->is_found = sights == SEARCH_SIGHTS;
     }
     return !search->is_found && search->steps != 0;
 }

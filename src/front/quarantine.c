@@ -160,18 +160,6 @@ static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
-/* Exchanges the block for another of its class; 0: the slot was empty. */
-HAK_INLINE uintptr_t quarantine_swap(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t apart) {
-    hak_quarantine_t *quarantine = tcache->quarantine;
-    uintptr_t *slot = quarantine->slot[sc];
-    hak_link_set(block, NULL);
-    uintptr_t held = held_take(&slot[quarantine->next[sc]], (uintptr_t)block | apart);
-    quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
-    HAK_FETCH((void *)slot[quarantine->next[sc]]);
-    return held;
-}
-
 /* A block that was apart when it came, or that a bin would not take. */
 static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, uintptr_t held) {
     void *block = held_block(held);
@@ -179,13 +167,18 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, uintptr_t held) 
     hak_slow_free(block, tcache, hak_pagemap_index(hak_pagemap_base(), block));
 }
 
-/* A cleared block. */
+/* A cleared block takes the place of another of its class, which goes to the bin. */
 HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
                                      uintptr_t apart) {
+    hak_quarantine_t *quarantine = tcache->quarantine;
     uintptr_t held = (uintptr_t)block | apart;
-    if (HAK_LIKELY(tcache->quarantine != NULL && tcache->quarantine->slots[sc] != 0)) {
-        held = quarantine_swap(tcache, sc, block, apart);
-        if (held == 0) {
+    if (HAK_LIKELY(quarantine != NULL && quarantine->slots[sc] != 0)) {
+        uintptr_t *slot = quarantine->slot[sc];
+        hak_link_set(block, NULL);
+        held = held_take(&slot[quarantine->next[sc]], held);
+        quarantine->next[sc] = (uint8_t)quarantine_random(quarantine, quarantine->slots[sc]);
+        HAK_FETCH((void *)slot[quarantine->next[sc]]);
+        if (held == 0) { /* the slot was empty */
             return;
         }
     }

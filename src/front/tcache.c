@@ -141,24 +141,19 @@ HAK_UNORDERED void hak_tcache_read(hak_tcache_t *tcache, hak_tcache_view_t *view
     }
 }
 
-static uint64_t tally_cached(hak_tcache_t *tcache) {
-    hak_tcache_view_t view;
-    uint64_t bytes = 0;
-    hak_tcache_read(tcache, &view);
-    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
-        bytes += ((uint64_t)view.cached[sc] + view.quarantine[sc]) * hak_sc_info[sc].bytes;
-    }
-    return bytes;
-}
-
 /* The hit path counts nothing: what a thread allocated and freed follows from what its bins got and
  * gave back, and from what is in them. Their difference is exact; pairs that a bin served by itself
  * are in neither. Of the growth, blocks that came to the bins and stay there count for neither
  * side, nor do those that were there and left. */
 void hak_tally_update(hak_tcache_t *tcache) {
     hak_tally_t *tally = tcache->tally;
+    hak_tcache_view_t view;
+    uint64_t cached = 0;
     hak_tcache_change(tcache, 1); /* else a signal handler that asks would count the same again */
-    uint64_t cached = tally_cached(tcache);
+    hak_tcache_read(tcache, &view);
+    for (unsigned sc = 0; sc < HAK_SC_COUNT; sc++) {
+        cached += ((uint64_t)view.cached[sc] + view.quarantine[sc]) * hak_sc_info[sc].bytes;
+    }
     uint64_t taken = tcache->taken_bytes - tally->taken, given = tcache->given_bytes - tally->given;
     uint64_t more = hak_excess(cached, tally->cached), less = hak_excess(tally->cached, cached);
     uint64_t stays = hak_least(more, taken), leaves = hak_least(less, given);

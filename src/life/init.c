@@ -121,7 +121,9 @@ HAK_COLD void hak_life_process_start(void) {
 hak_tcache_t *hak_life_thread_start(void) {
     hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
     if (HAK_HARDEN && !hak_tcache_is_empty(tcache)) { /* or a signal handler got the first */
-        tcache->second == NULL ? hak_tcache_attach_second(tcache) : (void)0;
+        if (tcache->second == NULL) {
+            hak_tcache_attach_second(tcache);
+        }
         return tcache;
     }
     hak_life_process_start();

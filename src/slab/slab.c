@@ -77,16 +77,6 @@ static void bits_give(hak_owner_t *owner, uint64_t *bits, unsigned lines) {
     owner->bits_count[lines - 1]++;
 }
 
-/* Marks are cleared; a bitmap without any is not even read. */
-static void slab_give_bits(hak_owner_t *owner, hak_slab_t *slab) {
-    if (slab->free_count != 0) {
-        for (uint32_t i = 0; i < slab->carved; i += 64) {
-            slab->bits[i / 64] = 0;
-        }
-    }
-    bits_give(owner, slab->bits, slab_bits_lines(slab->sc));
-}
-
 static void slab_set_carved(hak_slab_t *slab, uint32_t carved) {
     hak_single_writer_store(&slab->carved, carved);
     hak_single_writer_store(&slab->carved_shared, carved);
@@ -155,7 +145,10 @@ static void slab_retire(hak_owner_t *owner, hak_slab_t *slab) {
     unsigned touched_units = (unsigned)((touched + HAK_UNIT_BYTES - 1) / HAK_UNIT_BYTES);
     hak_superslab_t *superslab = hak_pagemap_superslab(slab->base);
     HAK_ASSERT(hak_remote_waiting(superslab, slab->unit) == 0, "SLAB-3");
-    slab_give_bits(owner, slab);
+    for (uint32_t i = 0; i < slab->carved; i += 64) { /* every block is marked */
+        slab->bits[i / 64] = 0;
+    }
+    bits_give(owner, slab->bits, slab_bits_lines(slab->sc));
     slab_forget_purged(slab);
     hak_list_remove(&slab->link);
     hak_single_writer_add(&owner->partial_count[slab->sc],
