@@ -58,7 +58,7 @@ void hak_compat_give(void *block) {
     }
     hak_slab_t *slab = hak_slab_of(block);
     hak_slab_check_freed(slab, block);
-    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
+    hak_slow_require_used(block, entry, HAK_FATAL_DOUBLE_FREE);
     hak_tcache_change(tcache, 1);
     hak_event_tick(tcache, false);
     hak_owner_t *owner = hak_tcache_lock_home(tcache);

@@ -25,11 +25,9 @@ static void event_run(hak_tcache_t *tcache, hak_event_scope_t scope) {
     }
 }
 
-/* No poll while a hook of the C library's functions allocates, with an owner held
- * (os/memory_linux.c). */
-void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
-    bool is_poll = (++tcache->ticks & (HAK_EVENT_POLL_TICKS - 1)) == 0;
-    if (HAK_LIKELY(!is_poll) || !hak_lock_holds_none()) {
+/* Not while a hook of the C library allocates, with an owner held (os/memory_linux.c). */
+static HAK_COLD void event_poll(hak_tcache_t *tcache, bool is_refilling) {
+    if (HAK_UNLIKELY(!hak_lock_holds_none())) {
         return;
     }
     bool is_full = (tcache->ticks & (HAK_EVENT_TICKS - 1)) == 0;
@@ -55,6 +53,12 @@ void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
     }
     hak_tcache_change(tcache, -1);
     tcache->is_refilling = false;
+}
+
+void hak_event_tick(hak_tcache_t *tcache, bool is_refilling) {
+    if (HAK_UNLIKELY((++tcache->ticks & (HAK_EVENT_POLL_TICKS - 1)) == 0)) {
+        event_poll(tcache, is_refilling);
+    }
 }
 
 void hak_event_pass_time(void) {

@@ -167,12 +167,6 @@ bool hak_find_free_block(const void *block) {
     return HAK_HARDEN ? search_lacks_canary(block, sc) : search_lists(block, sc);
 }
 
-void hak_require_not_free(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
-    bool is_suspect = hak_link_has_free_marker(hak_tag_link_word(block)) ||
-                      (entry & HAK_KIND_MASK) == HAK_KIND_PURGED; /* SLAB-9: none is sure */
-    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(hak_tag_strip(block)), kind, block);
-}
-
 void hak_check_not_marked(const void *block) {
     unsigned sc = hak_sc_of_entry(hak_pagemap_get(hak_pagemap_base(), block));
     const hak_slab_t *slab = search_slab_of(block, sc);

@@ -9,8 +9,6 @@
 /* Whether a block that has the free marker, or lies in a slab with purged pages, is free. The work
  * per call and per time is bounded; no lock is held. Not found counts as in use. */
 HAK_NOINLINE bool hak_find_free_block(const void *block);
-/* Fatal as `kind` if a block that is freed, or asked for its size, is free already. */
-void hak_require_not_free(const void *block, uint32_t entry, hak_fatal_kind_t kind);
 /* Fatal if a listed block, whose second word is HAK_LINK_MARK, is marked in its slab's bitmap.
  * Lock-free and in constant time: an owner may be held. */
 HAK_COLD void hak_check_not_marked(const void *block);

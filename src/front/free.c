@@ -171,6 +171,12 @@ static HAK_NOINLINE void free_to_full_bin(hak_tcache_t *tcache, unsigned sc, voi
     hak_tcache_change(tcache, -1);
 }
 
+void hak_slow_require_used(const void *block, uint32_t entry, hak_fatal_kind_t kind) {
+    bool is_suspect = hak_link_has_free_marker(hak_tag_link_word(block)) ||
+                      (entry & HAK_KIND_MASK) == HAK_KIND_PURGED; /* SLAB-9: none is sure */
+    hak_require(HAK_LIKELY(!is_suspect) || !hak_find_free_block(hak_tag_strip(block)), kind, block);
+}
+
 /* --- the dispatcher --------------------------------------------------------------------------- */
 
 /* The entry is no slab's. */
@@ -210,7 +216,7 @@ static HAK_NOINLINE void free_by_entry(void *block, hak_tcache_t *tcache, uint32
     unsigned sc = hak_sc_of_entry(entry);
     hak_bin_t *bin = &tcache->bin[sc];
     hak_require(block != bin->head, HAK_FATAL_DOUBLE_FREE, block);
-    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
+    hak_slow_require_used(block, entry, HAK_FATAL_DOUBLE_FREE);
     if (HAK_UNLIKELY((tcache->begun >> sc & 1) == 0)) {
         hak_superslab_t *superslab = hak_pagemap_superslab_at(index, block);
         free_as_message(tcache, sc, hak_slab_in(superslab, block), block);

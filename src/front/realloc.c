@@ -24,7 +24,7 @@ static HAK_UNORDERED size_t slab_usable(const void *block, uint32_t entry) {
         hak_fatal(HAK_FATAL_INVALID_USABLE_SIZE, block, "inside a block");
     }
     hak_tag_check(block, HAK_FATAL_FREED_USABLE_SIZE);
-    hak_require_not_free(block, entry, HAK_FATAL_FREED_USABLE_SIZE);
+    hak_slow_require_used(block, entry, HAK_FATAL_FREED_USABLE_SIZE);
     return hak_sc_usable(hak_sc_info_of_entry(entry));
 }
 

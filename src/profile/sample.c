@@ -8,7 +8,6 @@
 
 #include "base/probe.h"
 #include "front/fast.h"
-#include "front/find_free.h"
 #include "large/large.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -265,7 +264,7 @@ static HAK_COLD void sample_end(const void *block, uint64_t token, bool is_kept)
 
 /* Without the owner the block waits in the slab's remote marks: a free waits for nothing. */
 static HAK_COLD void sample_free(void *block, uint32_t entry) {
-    hak_require_not_free(block, entry, HAK_FATAL_DOUBLE_FREE);
+    hak_slow_require_used(block, entry, HAK_FATAL_DOUBLE_FREE);
     sample_end(block, sample_take(block), false);
     hak_slab_t *slab = hak_slab_of(block);
     if (hak_owner_try_lock(&hak_sample_owner)) {
