@@ -51,7 +51,7 @@
 
 #ifndef __cplusplus
 _Static_assert(((HAK_AUDIT | HAK_HARDEN | HAK_OVERRIDE | HAK_REPORT | HAK_SHARED | HAK_FAULT |
-                 HAK_CONTENTION) &
+                 HAK_CONTENTION | HAK_GOLDEN_PROBE) &
                 ~1) == 0,
                "build switches are 0 or 1");
 _Static_assert(sizeof(void *) == 8, "hakmem needs a 64-bit target");

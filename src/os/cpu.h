@@ -26,6 +26,22 @@ HAK_INLINE uint64_t hak_cpu_ticks(void) {
 #endif
 }
 
+/* Registers by their numbers in unwind tables: frame pointer, stack pointer, return address. */
+#if defined(__x86_64__)
+enum { HAK_CPU_FRAME = 6, HAK_CPU_STACK = 7, HAK_CPU_LINK = 16, HAK_CPU_OMITS_FRAMES = 1 };
+#else
+enum { HAK_CPU_FRAME = 29, HAK_CPU_STACK = 31, HAK_CPU_LINK = 30, HAK_CPU_OMITS_FRAMES = 0 };
+#endif
+
+/* x86-64: words of the stack up to the caller's, if 8 bytes of code end a function, by
+ * "add $n, %rsp; ret" or "pop %rbp; ret"; else 0. */
+HAK_INLINE unsigned hak_cpu_words_returned(const unsigned char *code, bool *pops_frame) {
+    *pops_frame = code[0] == 0x5d && code[1] == 0xc3;
+    bool adds = code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4 && code[3] < 128 &&
+                code[3] % 8 == 0 && code[4] == 0xc3;
+    return *pops_frame ? 2 : adds ? code[3] / 8u + 1 : 0;
+}
+
 /* The instruction here, the stack pointer, the frame pointer. */
 HAK_INLINE void hak_cpu_place(uintptr_t *code, uintptr_t *stack, uintptr_t *frame) {
 #if defined(__x86_64__)

@@ -5,6 +5,7 @@
  * byte, so the length of a record bounds a run. */
 #include "stack/cfi.h"
 
+#include "os/cpu.h"
 #include "stack/table.h"
 
 enum {
@@ -46,22 +47,22 @@ static void run_fail(cfi_run_t *run) {
 }
 
 static void run_set(cfi_run_t *run, uint64_t number, cfi_rule_kind_t kind, int64_t offset) {
-    if (number == CFI_FRAME) {
+    if (number == HAK_CPU_FRAME) {
         run->now.frame = (cfi_rule_t){kind, offset};
-    } else if (number == CFI_LINK) {
+    } else if (number == HAK_CPU_LINK) {
         run->now.link = (cfi_rule_t){kind, offset};
     }
 }
 
 static void run_restore(cfi_run_t *run, uint64_t number) {
-    const cfi_rule_t *rule = number == CFI_FRAME ? &run->first.frame : &run->first.link;
+    const cfi_rule_t *rule = number == HAK_CPU_FRAME ? &run->first.frame : &run->first.link;
     run_set(run, number, rule->kind, rule->offset);
 }
 
 static void run_cfa(cfi_run_t *run, uint64_t number, int64_t offset) {
-    run->now.kind = number == CFI_STACK   ? HAK_ROW_STACK
-                    : number == CFI_FRAME ? HAK_ROW_FRAME
-                                          : HAK_ROW_NONE; /* perhaps only here */
+    run->now.kind = number == HAK_CPU_STACK   ? HAK_ROW_STACK
+                    : number == HAK_CPU_FRAME ? HAK_ROW_FRAME
+                                              : HAK_ROW_NONE; /* perhaps only here */
     run->now.cfa = offset;
 }
 
@@ -95,7 +96,7 @@ static bool expression_is_plt(hak_reader_t reader, int64_t *from) {
         }
         is_equal = is_equal && (byte == wanted[i] || (i == 7 && byte >= 0x30 && byte < 0x40));
     }
-    return is_equal && !reader.has_failed && CFI_STACK == 7;
+    return is_equal && !reader.has_failed && HAK_CPU_STACK == 7;
 }
 
 static void run_cfa_expression(cfi_run_t *run, hak_reader_t *reader) {
@@ -106,7 +107,7 @@ static void run_cfa_expression(cfi_run_t *run, hak_reader_t *reader) {
     if (expression_take(reader, &number, &offset, &is_indirect)) {
         run_cfa(run, number, offset);
         if (is_indirect) {
-            run->now.kind = number == CFI_FRAME ? HAK_ROW_INDIRECT : HAK_ROW_NONE;
+            run->now.kind = number == HAK_CPU_FRAME ? HAK_ROW_INDIRECT : HAK_ROW_NONE;
         }
     } else {
         run->now.kind = expression_is_plt(copy, &run->now.cfa) ? HAK_ROW_PLT : HAK_ROW_NONE;
@@ -120,7 +121,7 @@ static void run_saved_expression(cfi_run_t *run, hak_reader_t *reader, bool is_v
     int64_t offset = 0;
     bool is_indirect = false;
     bool is_known = expression_take(reader, &number, &offset, &is_indirect) && !is_value &&
-                    !is_indirect && number == CFI_FRAME;
+                    !is_indirect && number == HAK_CPU_FRAME;
     run_set(run, saved, is_known ? CFI_AT_FRAME : CFI_ODD, offset);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/atomics.h"
 #include "base/bits.h"
+#include "os/cpu.h"
 #include "os/optional.h"
 #include "stack/cfi.h"
 
@@ -109,21 +110,11 @@ hak_row_t hak_row_find(uintptr_t code, bool is_sure, uint32_t *left) {
     return row_read(code, is_sure, left, entries, key);
 }
 
-/* x86-64: "add $n, %rsp; ret" or "pop %rbp; ret". Elsewhere such code has frame pointers. */
 hak_row_t hak_row_of_return(uintptr_t code) {
-    hak_row_t row = {.link = -1};
-#if defined(__x86_64__)
-    const unsigned char *at = (const unsigned char *)code;
-    if (!hak_os_is_readable(at)) { /* 8 bytes */
-        return row;
-    }
-    if (memcmp(at, "\x48\x83\xc4", 3) == 0 && at[3] < 128 && at[3] % 8 == 0 && at[4] == 0xc3) {
-        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = at[3] / 8 + 1, .link = -1};
-    } else if (memcmp(at, "\x5d\xc3", 2) == 0) {
-        row = (hak_row_t){.kind = HAK_ROW_STACK, .cfa = 2, .frame = -2, .link = -1};
-    }
-#else
-    (void)code;
-#endif
-    return row;
+    bool pops_frame = false, is_read = HAK_CPU_OMITS_FRAMES && hak_os_is_readable((void *)code);
+    unsigned words = is_read ? hak_cpu_words_returned((void *)code, &pops_frame) : 0;
+    return (hak_row_t){.kind = words != 0 ? HAK_ROW_STACK : HAK_ROW_NONE,
+                       .cfa = (int32_t)words,
+                       .frame = pops_frame ? -2 : 0,
+                       .link = -1};
 }

@@ -3,6 +3,8 @@
  * Reads the table and the records, up to the programs that cfi.c runs. */
 #include "stack/table.h"
 
+#include "os/cpu.h"
+
 enum {
     TABLE_ENCODING = CFI_FROM_HEADER | CFI_SIGNED_4, /* what all linkers write */
     TABLE_NO_COUNT = 0xff,
@@ -59,7 +61,7 @@ static bool head_read(hak_function_t *function, const hak_tables_t *tables, uint
     function->data_unit = hak_take_signed(head);
     uint64_t link = version == 1 ? hak_take_byte(head) : hak_take_unsigned(head);
     head_augment(function, letters);
-    return !head->has_failed && (version == 1 || version == 3) && link == CFI_LINK;
+    return !head->has_failed && (version == 1 || version == 3) && link == HAK_CPU_LINK;
 }
 
 /* The function whose record begins there. */

@@ -7,12 +7,6 @@
 
 #include "stack/reader.h"
 
-#if defined(__x86_64__)
-enum { CFI_FRAME = 6, CFI_STACK = 7, CFI_LINK = 16 }; /* numbers of registers in the tables */
-#else
-enum { CFI_FRAME = 29, CFI_STACK = 31, CFI_LINK = 30 };
-#endif
-
 typedef struct hak_function {
     hak_reader_t head, program; /* instructions of the CIE and of the FDE */
     uintptr_t from, bytes;      /* its code */
