@@ -339,8 +339,8 @@ static void sum_events(obs_snapshot_t *snapshot) {
     }
 }
 
-/* Changes as tcaches leave their list, and is odd meanwhile (front/left.h). Not of a piece that was
- * read before. */
+/* Changes as tcaches leave their list, and is odd meanwhile (front/abandoned.h). Not of a piece
+ * that was read before. */
 static uint64_t generation_now(obs_image_t *image) {
     bool is_exact = image->reader->is_exact;
     image->reader->is_exact = true;

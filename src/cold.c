@@ -27,11 +27,11 @@
 #endif
 #include "front/find_free.c"
 
+#include "conf/jemalloc_conf.c"
 #include "conf/show.c"
-#include "conf/theirs.c"
 
 #include "guard/fatal_report.c"
-#include "guard/module.c"
+#include "guard/stack_print.c"
 
 #include "profile/sample.c"
 #include "profile/store.c"

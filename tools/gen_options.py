@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes docs/options.md from src/base/options.def and src/conf/presets.def; --check compares instead;
---json FILE writes the same as data, with jemalloc's options as ours (src/conf/theirs.def)."""
+--json FILE writes the same as data, with jemalloc's options as ours (src/conf/jemalloc_conf.def)."""
 import json
 import pathlib
 import re
@@ -13,9 +13,9 @@ MOST_TEXT = 160
 OPTION = re.compile(r'^HAK_OPTION\(\s*(\w+),\s*(\w+)(?:\(([^)]*)\))?,([^,]*),([^,]*),([^,]*),\s*'
                     r'(\w+),\s*(?:\w+|-),((?:\s*"[^"]*")+)\s*\)', re.M)
 PRESET = re.compile(r'^HAK_PRESET\(\s*"([^"]*)",((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\s*\)', re.M)
-THEIRS = re.compile(r'^HAK_THEIRS\("([^"]*)", (\w+), "([^"]*)", "([^"]*)", "([^"]*)"\)', re.M)
+THEIRS = re.compile(r'^HAK_JEMALLOC\("([^"]*)", (\w+), "([^"]*)", "([^"]*)", "([^"]*)"\)', re.M)
 POINTS = re.compile(r"HAK_CONF_POINTS = (\d+)")
-DECAY = re.compile(r'^HAK_THEIRS_DECAY\((-?\w+), "([^"]*)", "([^"]*)"\)', re.M)
+DECAY = re.compile(r'^HAK_JEMALLOC_DECAY\((-?\w+), "([^"]*)", "([^"]*)"\)', re.M)
 TYPES = {"BOOL": "switch", "COUNT": "number", "PERCENT": "percent", "BYTES": "size", "CHOICE": "choice", "TEXT": "text"}
 CHANGE = {"OWN": "at start", "START": "at start", "LIVE": "any time; hardened: at start", "ALWAYS": "any time"}
 
@@ -130,10 +130,10 @@ def document():
                 for name, options_of, text in rows("src/conf/presets.def", PRESET, "HAK_PRESET")]
     points = int(POINTS.search((ROOT / "src/conf/table.h").read_text())[1])
     options += words([one["name"] for one in profiles[:points]])
-    path = "src/conf/theirs.def"
-    theirs = [dict(zip(("name", "rule", "ours", "otherwise", "note"), row)) for row in rows(path, THEIRS, "HAK_THEIRS")]
+    path = "src/conf/jemalloc_conf.def"
+    theirs = [dict(zip(("name", "rule", "ours", "otherwise", "note"), row)) for row in rows(path, THEIRS, "HAK_JEMALLOC")]
     decay = [{"most": None if most == "INT64_MAX" else int(most), "ours": ours, "note": note}
-             for most, ours, note in rows(path, DECAY, "HAK_THEIRS_DECAY")]
+             for most, ours, note in rows(path, DECAY, "HAK_JEMALLOC_DECAY")]
     return {"options": options, "profiles": profiles, "jemalloc": theirs, "decay": decay}
 
 

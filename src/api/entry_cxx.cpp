@@ -215,16 +215,16 @@ enum form_number {
 enum { HANDLER = FORM_nothing, THROW, MALLOC, PLACES };
 
 struct replacements {
-    hak_libc_place_t behind[PLACES];   /* a later definition that our form must call */
-    bool is_own[FORM_nothing + 1];     /* the form is ours, without a later definition */
-    bool is_settled[FORM_nothing + 1]; /* so is every form that it depends on */
+    hak_libc_function_t behind[PLACES]; /* a later definition that our form must call */
+    bool is_own[FORM_nothing + 1];      /* the form is ours, without a later definition */
+    bool is_settled[FORM_nothing + 1];  /* so is every form that it depends on */
 };
 
 #if defined(HAK_SHARED) && HAK_SHARED
 
 /* A library after ours replaces forms, too: without ours, its definitions would be found. C++
  * runtimes and other allocators (with a malloc of their own) do not count: we stand in for them. */
-HAK_COLD void find_behind(hak_libc_place_t *behind) {
+HAK_COLD void find_behind(hak_libc_function_t *behind) {
 #define HAK_FORM(form, symbol, kind, ours, called, call)                                           \
     behind[FORM_##form].address = dlsym(HAK_LIBC_NEXT, symbol);
 #include "api/operators.def"

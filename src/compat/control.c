@@ -116,7 +116,7 @@ static int purge(bool is_due) {
 static int64_t decay_ms(void) {
     int64_t ms = hak_load_relaxed(&control_decay_ms);
     hak_life_process_start();
-    return ms != CONTROL_UNSET ? ms : hak_conf_theirs.decay_ms;
+    return ms != CONTROL_UNSET ? ms : hak_jemalloc_conf.decay_ms;
 }
 
 /* -1: nothing is returned; 0: all at once; else by the options in force, as the keep times are
@@ -134,8 +134,8 @@ static int decay_set(int64_t ms) {
         hak_store_relaxed(&before[0], now[0]);
         hak_store_relaxed(&before[1], now[1]);
     } else if (hak_load_relaxed(&control_decay_ms) == CONTROL_UNSET) {
-        hak_store_relaxed(&before[0], hak_conf_theirs.retain_min);
-        hak_store_relaxed(&before[1], hak_conf_theirs.retain_idle);
+        hak_store_relaxed(&before[0], hak_jemalloc_conf.retain_min);
+        hak_store_relaxed(&before[1], hak_jemalloc_conf.retain_idle);
     }
     size_t bytes = ms == 0 ? 0 : SIZE_MAX / 2;
     hak_store_relaxed(&hak_knobs.retain_min_bytes, ms <= 0 ? bytes : hak_load_relaxed(&before[0]));
@@ -192,16 +192,16 @@ static uint64_t tally_value(unsigned kind) {
     return kind >= HAK_JE_ALLOCATEDP ? (uintptr_t)figure : *figure;
 }
 
-static uint64_t theirs_value(const hak_je_row_t *row) {
+static uint64_t conf_value(const hak_je_row_t *row) {
     hak_life_process_start();
-    const uint64_t *field = (const uint64_t *)&hak_conf_theirs + row->value / sizeof *field;
-    return row->kind == HAK_JE_FIRST_PREFIX ? (uintptr_t)hak_conf_theirs.prefix : *field;
+    const uint64_t *field = (const uint64_t *)&hak_jemalloc_conf + row->value / sizeof *field;
+    return row->kind == HAK_JE_FIRST_PREFIX ? (uintptr_t)hak_jemalloc_conf.prefix : *field;
 }
 
 static uint64_t other_value(const control_call_t *call) {
     unsigned kind = call->row->kind;
-    if (kind == HAK_JE_KIND_THEIRS || kind == HAK_JE_FIRST_PREFIX) {
-        return theirs_value(call->row);
+    if (kind == HAK_JE_KIND_AT_START || kind == HAK_JE_FIRST_PREFIX) {
+        return conf_value(call->row);
     }
     if (kind == HAK_JE_KIND_SETTING &&
         hak_load_relaxed(&control_ignored[call->row - hak_je_rows])) {

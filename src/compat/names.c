@@ -15,8 +15,8 @@
 #define HAK_JE_WORD(name, text) {name, text, 0, HAK_JE_TEXT, HAK_JE_R, HAK_JE_KIND_TEXT},
 #define HAK_JE_FIGURE(name, type, field)                                                           \
     {name, "", offsetof(hak_compat_figures_t, field), HAK_JE_##type, HAK_JE_R, HAK_JE_KIND_FIGURE},
-#define HAK_JE_THEIRS(name, type, field)                                                           \
-    {name, "", offsetof(hak_conf_theirs_t, field), HAK_JE_##type, HAK_JE_R, HAK_JE_KIND_THEIRS},
+#define HAK_JE_AT_START(name, type, field)                                                         \
+    {name, "", offsetof(hak_jemalloc_conf_t, field), HAK_JE_##type, HAK_JE_R, HAK_JE_KIND_AT_START},
 #define HAK_JE_SETTING(name, type, value)                                                          \
     {name, "", value, HAK_JE_##type, HAK_JE_RW, HAK_JE_KIND_SETTING},
 #define HAK_JE_VALUE(name, type, access, kind)                                                     \

@@ -26,7 +26,7 @@ static HAK_LARGE_STATE(4) char prof_names[PROF_PATH_BYTES]; /* of files; [thread
 static uint64_t sample_log2(void) {
     uint64_t log2 = hak_load_relaxed(&prof_sample_log2);
     hak_life_process_start();
-    return log2 != UINT64_MAX ? log2 : hak_conf_theirs.sample_log2;
+    return log2 != UINT64_MAX ? log2 : hak_jemalloc_conf.sample_log2;
 }
 
 /* Without the profile's lock, which code that a signal handler interrupted may hold. */
@@ -71,7 +71,7 @@ static int prof_dump(const char *path) {
     if (path == NULL) {
         uint64_t number = hak_add_relaxed(&prof_files, 1);
         hak_text_format(&text, "%s.%u.%l.m%l.heap",
-                        prof_names[0] != '\0' ? prof_names : hak_conf_theirs.prefix,
+                        prof_names[0] != '\0' ? prof_names : hak_jemalloc_conf.prefix,
                         hak_os_process_id(), number, number);
         path = hak_text_string(&text);
     }

@@ -7,8 +7,8 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/knobs.h"
+#include "conf/jemalloc_conf.h"
 #include "conf/show.h"
-#include "conf/theirs.h"
 #include "os/libc.h"
 #include "os/optional.h"
 
@@ -296,7 +296,7 @@ static void conf_start_anew(void) {
 #endif
 
 /* NULL: this library does not stand for jemalloc's. Each start asks. */
-static const char *theirs_prefix(void) {
+static const char *jemalloc_prefix(void) {
     const char *prefix = HAK_JE_PREFIX;
     if (HAK_SHARED && prefix == NULL) {
         const char *file = hak_libc_own_file(), *slash = strrchr(file, '/');
@@ -310,8 +310,8 @@ HAK_COLD void hak_conf_read(void) {
     char text[CONF_LIST_BYTES];
     unsigned mistakes = 0;
     conf_start_anew();
-    if (theirs_prefix() != NULL) {
-        mistakes += hak_conf_read_theirs(theirs_prefix(), text, sizeof text);
+    if (jemalloc_prefix() != NULL) {
+        mistakes += hak_jemalloc_conf_read(jemalloc_prefix(), text, sizeof text);
     }
     if (&hak_options != NULL && hak_options != NULL) {
         mistakes += hak_conf_parse(hak_options, "hak_options");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Options: one table (base/options.def), three sources, the later wins; before them, where the
- * library stands for jemalloc's, its own (theirs.c):
+ * library stands for jemalloc's, its own (jemalloc_conf.c):
  *   1. the string `hak_options` a program may define;
  *   2. HAKMEM_PROFILE=name, a row of presets.def;
  *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good
@@ -46,14 +46,14 @@ hak_conf_result_t hak_conf_set(const char *name, const char *value);
 
 /* What jemalloc's options said, for those who ask by its names; else its defaults. Each is a word,
  * or a text. */
-typedef struct hak_conf_theirs {
+typedef struct hak_jemalloc_conf {
     uint64_t is_profiled, is_active;  /* prof, prof_active */
     uint64_t samples;                 /* both */
     uint64_t sample_log2;             /* lg_prof_sample */
     int64_t decay_ms;                 /* dirty_decay_ms; if it is 0 or less: */
     uint64_t retain_min, retain_idle; /* these options without it */
     char prefix[HAK_CONF_TEXT_BYTES]; /* prof_prefix */
-} hak_conf_theirs_t;
-extern hak_conf_theirs_t hak_conf_theirs; /* [init] */
+} hak_jemalloc_conf_t;
+extern hak_jemalloc_conf_t hak_jemalloc_conf; /* [init] */
 
 #endif

@@ -3,9 +3,9 @@
  * How a thread gets its tcaches, and leaves them. */
 #include "front/attach.h"
 
+#include "front/abandoned.h"
 #include "front/budget.h"
 #include "front/fast.h"
-#include "front/left.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -111,7 +111,7 @@ static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const voi
     arrival_t arrival = {thread, hak_os_thread_id(), (uint16_t)hak_budget_initial_bytes(),
                          hak_owner_join(partition)};
     if (arrival.home == NULL) {
-        hak_budget_part();
+        hak_budget_quit();
         return NULL;
     }
     hak_lock_acquire(HAK_LOCK_REGISTRY);
@@ -122,8 +122,8 @@ static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const voi
     }
     hak_lock_release(HAK_LOCK_REGISTRY);
     if (lost != NULL || tcache == NULL) {
-        hak_owner_part(arrival.home);
-        hak_budget_part();
+        hak_owner_quit(arrival.home);
+        hak_budget_quit();
     } else if (far_side != NULL) {
         tcache->far_side = far_side;
         tcache_enter(tcache, &arrival, false);
@@ -196,13 +196,13 @@ static void tcache_end(hak_tcache_t *tcache) {
     count_interrupted(tcache);
     hak_bins_flush(tcache);
     bins_end(tcache);
-    hak_budget_part();
-    hak_owner_part(tcache->home);
+    hak_budget_quit();
+    hak_owner_quit(tcache->home);
     hak_wanted_serve();
 }
 
 /* Whether a trim is due. */
-static bool tcache_part(hak_tcache_t *tcache) {
+static bool tcache_set_unused(hak_tcache_t *tcache) {
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     tcache->is_attached = false;
     bool is_due = hak_tcache_unuse(tcache);
@@ -216,8 +216,8 @@ static HAK_COLD void tcache_abandon(hak_tcache_t *tcache) {
     tcache->changing = 1; /* for good */
     if (hak_lock_holds_none()) {
         hak_budget_give(tcache, tcache->drawn);
-        hak_budget_part();
-        hak_owner_part(tcache->home);
+        hak_budget_quit();
+        hak_owner_quit(tcache->home);
         hak_lock_acquire(HAK_LOCK_REGISTRY);
         tcache->thread = NULL;
         tcache->thread_id = 0;
@@ -241,7 +241,7 @@ bool hak_tcache_detach(hak_tcache_t *tcache) {
     tcache_end(tcache);
     if (second != NULL) {
         tcache_end(second);
-        (void)tcache_part(second);
+        (void)tcache_set_unused(second);
     }
-    return tcache_part(tcache);
+    return tcache_set_unused(tcache);
 }

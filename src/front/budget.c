@@ -184,7 +184,7 @@ void hak_budget_join(void) {
 }
 
 /* Never below 0: a fork inside an attachment resets the count in the child. */
-void hak_budget_part(void) {
+void hak_budget_quit(void) {
     uint32_t threads = hak_load_relaxed(&hak_budget_threads);
     while (threads != 0 && !hak_cas_relaxed(&hak_budget_threads, &threads, threads - 1)) {
     }

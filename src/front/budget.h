@@ -28,7 +28,7 @@ void hak_bin_grow(hak_tcache_t *tcache, unsigned sc);
 void hak_budget_shrink_idle(hak_tcache_t *tcache);
 /* A thread attaches its tcache, or has detached it. All it drew has been returned before. */
 void hak_budget_join(void);
-void hak_budget_part(void);
+void hak_budget_quit(void);
 extern uint32_t hak_budget_threads; /* [atomic] with a tcache, or about to have a home for one */
 /* Bytes that a bin of a new tcache may hold at first. */
 uint32_t hak_budget_initial_bytes(void);

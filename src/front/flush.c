@@ -207,7 +207,7 @@ HAK_INLINE void *flush_each(hak_tcache_t *tcache, unsigned sc, hak_blocks_t bloc
         if (HAK_LIKELY(hak_pagemap_at(base, at) == own)) {
             HAK_KNOWN(block != NULL); /* no slab lies at address 0 */
             /* the owner's lock orders what the superslabs of its slabs hold */
-            hak_superslab_t *superslab = hak_load_hot(hak_pagemap_superslab_place(base, at, block));
+            hak_superslab_t *superslab = hak_load_hot(hak_pagemap_superslab_entry(base, at, block));
             hak_slab_t *slab =
                 is_single ? hak_slab_in_unit(superslab, block) : hak_slab_in(superslab, block);
             uint32_t offset =

@@ -86,7 +86,7 @@ static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t 
         tcache->given_bytes += hak_large_usable(block, entry);
         hak_event_tick(tcache, false);
     }
-    if (HAK_UNLIKELY(hak_load_relaxed(hak_profile_place(block)) != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(hak_profile_cell(block)) != 0)) {
         hak_services.profile_end(block, hak_services.profile_take(block), false);
     }
     hak_require(hak_large_free(block, entry),

@@ -11,7 +11,7 @@ extern size_t hak_profile_rate; /* [atomic] bytes a sample; 0: no sampling */
 /* [atomic] Large blocks in use that have a record, by their unit: most of the others don't ask. */
 enum { HAK_PROFILE_PLACES = 64 };
 extern uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
-HAK_INLINE uint32_t *hak_profile_place(const void *block) {
+HAK_INLINE uint32_t *hak_profile_cell(const void *block) {
     return &hak_profile_large_count[(uintptr_t)block / HAK_UNIT_BYTES % HAK_PROFILE_PLACES];
 }
 HAK_INLINE void hak_profile_forget_large(void) {

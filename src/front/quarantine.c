@@ -27,7 +27,7 @@ enum {
     CLEAR_MOST_MS = 256,                   /* for so long at most: to 16 MiB, with which the */
     CLEAR_BEGIN_BYTES = 1 << 20,           /* first thread begins; others begin with this */
     CLEAR_REFILLS = 16,                    /* between two looks at the clock once it is used up */
-    HELD_APART = 1, /* in a slot, beside the address: no bin took the block when it came */
+    HELD_UNBINNED = 1, /* in a slot, beside the address: no bin took the block when it came */
 };
 
 /* A random number below `bound`: a linear congruential generator's highest bits. Cheaper than
@@ -78,7 +78,7 @@ void hak_quarantine_attach(hak_tcache_t *tcache) {
 }
 
 HAK_INLINE void *held_block(uintptr_t held) {
-    return (void *)(held & ~(uintptr_t)HELD_APART);
+    return (void *)(held & ~(uintptr_t)HELD_UNBINNED);
 }
 
 /* Exchanges what is in a slot. */
@@ -160,7 +160,7 @@ static HAK_COLD HAK_NORETURN void block_damaged(const void *block) {
     hak_fatal(hak_find_free_block(block) ? HAK_FATAL_DOUBLE_FREE : HAK_FATAL_OVERFLOW, block, NULL);
 }
 
-/* A block that was apart when it came, or that a bin would not take. */
+/* A block that no bin took when it came, or would take now. */
 static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, uintptr_t held) {
     void *block = held_block(held);
     hak_link_clear(block); /* slow paths expect a block in use */
@@ -169,9 +169,9 @@ static HAK_NOINLINE void quarantine_leave(hak_tcache_t *tcache, uintptr_t held) 
 
 /* A cleared block takes the place of another of its class, which goes to the bin. */
 HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *block,
-                                     uintptr_t apart) {
+                                     uintptr_t unbinned) {
     hak_quarantine_t *quarantine = tcache->quarantine;
-    uintptr_t held = (uintptr_t)block | apart;
+    uintptr_t held = (uintptr_t)block | unbinned;
     if (HAK_LIKELY(quarantine != NULL && quarantine->slots[sc] != 0)) {
         uintptr_t *slot = quarantine->slot[sc];
         hak_link_set(block, NULL);
@@ -182,14 +182,15 @@ HAK_INLINE void quarantine_put_clear(hak_tcache_t *tcache, unsigned sc, void *bl
             return;
         }
     }
-    if (HAK_UNLIKELY((held & HELD_APART) != 0 || !hak_bin_push(&tcache->bin[sc], (void *)held))) {
+    if (HAK_UNLIKELY((held & HELD_UNBINNED) != 0 ||
+                     !hak_bin_push(&tcache->bin[sc], (void *)held))) {
         quarantine_leave(tcache, held);
     }
 }
 
 /* A block that the budget allows to clear as a whole. */
 static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc, void *block,
-                                              uintptr_t apart, unsigned tag) {
+                                              uintptr_t unbinned, unsigned tag) {
     hak_quarantine_t *quarantine = tcache->quarantine;
     size_t bytes = hak_sc_info[sc].bytes;
     if (HAK_UNLIKELY(quarantine == NULL)) { /* nor a budget */
@@ -201,11 +202,11 @@ static HAK_NOINLINE void quarantine_put_whole(hak_tcache_t *tcache, unsigned sc,
             clear_earn(tcache);
         }
     }
-    quarantine_put_clear(tcache, sc, block, apart);
+    quarantine_put_clear(tcache, sc, block, unbinned);
 }
 
-/* A block of class `sc` whose address is right; `apart` is 0 or HELD_APART. */
-HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t apart) {
+/* A block of class `sc` whose address is right; `unbinned` is 0 or HELD_UNBINNED. */
+HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, uintptr_t unbinned) {
     size_t bytes = hak_sc_info[sc].bytes;
     unsigned tag = hak_tag_of(block);
     block = hak_tags_are_on() ? hak_tag_take(block, bytes) : block;
@@ -213,11 +214,11 @@ HAK_INLINE void quarantine_put(hak_tcache_t *tcache, unsigned sc, void *block, u
         block_damaged(block);
     }
     if (bytes > 2 * HAK_FILL_PART_BYTES && bytes <= tcache->clear_most) {
-        quarantine_put_whole(tcache, sc, block, apart, tag);
+        quarantine_put_whole(tcache, sc, block, unbinned, tag);
         return;
     }
     hak_harden_wipe(block, bytes, tag);
-    quarantine_put_clear(tcache, sc, block, apart);
+    quarantine_put_clear(tcache, sc, block, unbinned);
 }
 
 hak_partition_t hak_partition_of(const void *block, uint32_t entry) {
@@ -225,7 +226,7 @@ hak_partition_t hak_partition_of(const void *block, uint32_t entry) {
     if (!HAK_HARDEN || (!is_slab && (entry & HAK_KIND_MASK) != HAK_KIND_LARGE)) {
         return HAK_PARTITION_ANY;
     }
-    return is_slab && !hak_slab_entry_is_apart(entry)
+    return is_slab && !hak_slab_is_ownerless(entry)
                ? hak_slab_partition(entry)
                : hak_span_partition(hak_pagemap_superslab(block));
 }
@@ -257,16 +258,16 @@ static HAK_NOINLINE void quarantine_free_other(void *block, hak_tcache_t *tcache
     hak_slab_check_start(index, entry, block);
     bool may_differ = ((entry ^ tcache->first_entry) & HAK_SLAB_PLAIN_ID) != 0;
     /* entries of slabs with purged pages and of sampled blocks do not tell the partition */
-    if (HAK_UNLIKELY(hak_slab_entry_is_apart(entry) || may_differ) &&
+    if (HAK_UNLIKELY(hak_slab_is_ownerless(entry) || may_differ) &&
         free_elsewhere(block, tcache, entry)) {
         return;
     }
     unsigned sc = hak_sc_of_entry(entry);
-    bool is_apart = hak_slab_entry_is_apart(entry) || (tcache->begun >> sc & 1) == 0;
+    bool is_unbinned = hak_slab_is_ownerless(entry) || (tcache->begun >> sc & 1) == 0;
     if (HAK_UNLIKELY(hak_slab_entry_is_sampled(entry))) {
         hak_services.profile_end(block, hak_services.profile_take(block), false);
     }
-    quarantine_put(tcache, sc, block, is_apart ? HELD_APART : 0);
+    quarantine_put(tcache, sc, block, is_unbinned ? HELD_UNBINNED : 0);
 }
 
 /* Does not read the slab's record, which is rarely cached, nor the page map for the block that

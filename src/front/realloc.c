@@ -123,7 +123,7 @@ static HAK_COLD void *resize_foreign(void *block, size_t size) {
 
 /* For the profiler this is a free and an allocation. Its record goes before the address may. */
 static void *resize_large(void *block, uint32_t entry, size_t size) {
-    bool has_records = hak_load_relaxed(hak_profile_place(block)) != 0;
+    bool has_records = hak_load_relaxed(hak_profile_cell(block)) != 0;
     uint64_t record = HAK_UNLIKELY(has_records) ? hak_services.profile_take(block) : 0;
     void *moved = hak_large_resize(block, entry, size);
     if (HAK_UNLIKELY(record != 0)) {

@@ -5,9 +5,9 @@
 #include "front/fast.h"
 
 #include "base/knobs.h"
+#include "front/abandoned.h"
 #include "front/budget.h"
 #include "front/flush.h"
-#include "front/left.h"
 #include "os/lock.h"
 #include "os/os.h"
 

@@ -132,7 +132,7 @@ static void *pass_target(uintptr_t code) {
 static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     uintptr_t callers[PASS_CALLERS];
     hak_stack_at_t here = {.is_exact = true, .ends_unsure = true};
-    hak_cpu_place(&here.code, &here.stack, &here.frame);
+    hak_cpu_registers(&here.code, &here.stack, &here.frame);
     unsigned count = HAK_SHARED ? hak_stack_walk_from(&here, callers, PASS_CALLERS) : 0;
     uint64_t mixed = (uintptr_t)block * 0x9e3779b97f4a7c15ull >> 48;
     uint16_t before = hak_thread_self.passed, now = (uint16_t)(mixed != 0 ? mixed : 1);

@@ -4,8 +4,8 @@
  * its allocation and free; and the description of any address. Also runs in the signal handler of a
  * trap: no allocation, no lock. */
 #include "base/fmt.h"
-#include "guard/module.h"
 #include "guard/slot.h"
+#include "guard/stack_print.h"
 #include "slab/slab_inl.h"
 #include "stack/stack.h"
 

@@ -11,8 +11,8 @@
  *
  * A static program of musl gets our locks where its fork would take those of musl's malloc: behind
  * the list of streams. */
+#include "front/abandoned.h"
 #include "front/event.h"
-#include "front/left.h"
 #include "guard/guard.h"
 #include "life/life.h"
 #include "os/libc.h"

@@ -4,10 +4,10 @@
  * destructor. Later allocations, of other destructors and of the C library, use the fallback
  * tcache; frees need no tcache. */
 #include "base/knobs.h"
+#include "front/abandoned.h"
 #include "front/attach.h"
 #include "front/fast.h"
 #include "front/flush.h"
-#include "front/left.h"
 #include "life/life.h"
 #include "os/lock.h"
 

@@ -43,7 +43,7 @@ HAK_INLINE unsigned hak_cpu_words_returned(const unsigned char *code, bool *pops
 }
 
 /* The instruction here, the stack pointer, the frame pointer. */
-HAK_INLINE void hak_cpu_place(uintptr_t *code, uintptr_t *stack, uintptr_t *frame) {
+HAK_INLINE void hak_cpu_registers(uintptr_t *code, uintptr_t *stack, uintptr_t *frame) {
 #if defined(__x86_64__)
     __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                      : "=&r"(*code), "=&r"(*stack), "=&r"(*frame));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Everything the core needs of the C library beyond ISO C and POSIX threads: names of glibc, NULL
- * where it lacks them (musl), and functions, in libc_glibc.c. Another C library is a second file,
+ * where it lacks them (musl), and functions, in libc_linux.c. Another C library is a second file,
  * with other names here. Unlike functions of os.h, these may allocate, lock and set errno unless
  * their comment excludes it. */
 #ifndef HAK_OS_LIBC_H
@@ -98,13 +98,13 @@ uintptr_t hak_libc_object_mark(uintptr_t address);
 uint64_t hak_libc_unload_count(void);
 
 /* A function, and the object it lies in. */
-typedef struct hak_libc_place {
+typedef struct hak_libc_function {
     void *address;
     unsigned object;     /* its number in load order, from 1; 0: in none */
     const char *library; /* its name, if dlclose could unload it */
-} hak_libc_place_t;
+} hak_libc_function_t;
 /* Only where dlsym exists. Takes the dynamic linker's lock. */
-void hak_libc_find_objects(hak_libc_place_t *places, unsigned count);
+void hak_libc_find_objects(hak_libc_function_t *places, unsigned count);
 /* Keeps the library loaded for good, as RTLD_NEXT takes no reference: dlclose of a plugin that
  * brought it and us would unload it, but not us. May run its constructors. NULL: does nothing. */
 void hak_libc_keep_library(const char *library);

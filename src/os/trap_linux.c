@@ -169,21 +169,21 @@ HAK_AT_START bool hak_os_trap_install(hak_os_trap_handler_t *handler) {
 
 /* --- a signal of the user's choice ------------------------------------------------------------ */
 
-static hak_os_signal_told_t *signal_told; /* [init] before the first signal */
+static hak_os_signal_handler_t *signal_handler; /* [init] before the first signal */
 
 static void signal_enter(int signal) {
     (void)signal;
-    signal_told();
+    signal_handler();
 }
 
-bool hak_os_signal_install(int signal, hak_os_signal_told_t *told) {
+bool hak_os_signal_install(int signal, hak_os_signal_handler_t *told) {
     trap_action_t before = {0};
     trap_action_t ours = {.handler.plain = signal_enter, .flags = SA_RESTART | SA_ONSTACK};
 #if defined(__x86_64__)
     ours.flags |= TRAP_RESTORER;
     ours.restorer = hak_os_trap_return;
 #endif
-    signal_told = told;
+    signal_handler = told;
     bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
                     signal == SIGTRAP || signal == SIGABRT;
     return !is_fault && !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&

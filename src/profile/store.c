@@ -325,7 +325,7 @@ static void sample_link(uint32_t offset) {
     uint32_t *bucket = sample_bucket((const void *)sample->address);
     sample->next = *bucket;
     *bucket = offset;
-    hak_add_relaxed(hak_profile_place((const void *)sample->address),
+    hak_add_relaxed(hak_profile_cell((const void *)sample->address),
                     sample->companion == HAK_PROFILE_LARGE);
 }
 
@@ -340,7 +340,7 @@ static uint32_t sample_unlink(const void *block) {
     if (offset != 0) {
         const hak_profile_sample_t *sample = hak_profile_sample_at(base, offset);
         *link = sample->next;
-        hak_sub_relaxed(hak_profile_place(block), sample->companion == HAK_PROFILE_LARGE);
+        hak_sub_relaxed(hak_profile_cell(block), sample->companion == HAK_PROFILE_LARGE);
     }
     return offset;
 }

@@ -4,8 +4,8 @@
  * first; the next one gives the rest. Decay by time is in target.c and slabs.c. */
 #include "reclaim/reclaim.h"
 
+#include "front/abandoned.h"
 #include "front/fast.h"
-#include "front/left.h"
 #include "large/large.h"
 #include "os/libc.h"
 #include "os/lock.h"

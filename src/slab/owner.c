@@ -132,7 +132,7 @@ static bool owner_remove_user(hak_owner_t *owner) {
     return true;
 }
 
-void hak_owner_part(hak_owner_t *owner) {
+void hak_owner_quit(hak_owner_t *owner) {
     if (owner_remove_user(owner) && hak_owner_try_lock(owner)) {
         owner_maintain(owner, OWNER_DRAIN_BUDGET);
         hak_owner_unlock(owner);

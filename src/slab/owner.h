@@ -43,7 +43,7 @@ hak_owner_t *hak_owner_start(void);
  * the plain partition has no owner yet. */
 hak_owner_t *hak_owner_join(hak_partition_t partition);
 /* A thread leaves its home. */
-void hak_owner_part(hak_owner_t *owner);
+void hak_owner_quit(hak_owner_t *owner);
 /* Locks `home`, or another owner if that stays locked; returns the locked one. */
 hak_owner_t *hak_owner_lock(hak_owner_t *home);
 /* A thread changes its home. */

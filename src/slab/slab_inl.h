@@ -13,13 +13,13 @@ HAK_INLINE bool hak_slab_is_ordinary(uint32_t entry) {
 }
 
 /* Whether the entry is that of a slab with purged pages or of sampled blocks: it names no owner. */
-HAK_INLINE bool hak_slab_entry_is_apart(uint32_t entry) {
+HAK_INLINE bool hak_slab_is_ownerless(uint32_t entry) {
     return (entry & HAK_KIND_MASK) >= HAK_KIND_PURGED;
 }
 
 /* Whether the entry is a slab's. */
 HAK_INLINE bool hak_slab_is_entry(uint32_t entry) {
-    return hak_slab_is_ordinary(entry) || hak_slab_entry_is_apart(entry);
+    return hak_slab_is_ordinary(entry) || hak_slab_is_ownerless(entry);
 }
 
 /* The partition of an ordinary slab's entry, or of an owner's first_entry. Owners never exchange

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "span/span_state.h"
 
-uint64_t hak_fit_places(unsigned align_log2) {
+uint64_t hak_fit_starts(unsigned align_log2) {
     return align_log2 == 0 ? ~0ull : ~0ull / hak_mask(1u << align_log2); /* a bit of every 2^n */
 }
 
@@ -24,7 +24,7 @@ void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run, ui
     for (unsigned kept = hak_load_relaxed(&hak_span_state.alignments); kept != 0;
          kept &= kept - 1) {
         unsigned n = hak_ctz(kept);
-        hak_summary_raise(fit_of(partition, n), index, hak_longest_run(free, hak_fit_places(n)));
+        hak_summary_raise(fit_of(partition, n), index, hak_longest_run(free, hak_fit_starts(n)));
     }
     if (is_dirty) {
         hak_summary_raise(&hak_span_state.dirty, index, 1);
@@ -48,7 +48,7 @@ static uint64_t units_look(hak_superslab_t *superslab) {
 static void fit_lower(hak_partition_t partition, unsigned align_log2, uint32_t index,
                       hak_superslab_t *superslab, uint64_t before) {
     hak_summary_t *fit = fit_of(partition, align_log2);
-    uint64_t places = hak_fit_places(align_log2);
+    uint64_t places = hak_fit_starts(align_log2);
     if (hak_summary_lower(fit, index, hak_longest_run(before, places))) {
         uint64_t free = superslab != NULL ? units_look(superslab) : 0;
         bool is_same = table_get(index, partition) == superslab;
@@ -75,7 +75,7 @@ static HAK_COLD void fit_begin(unsigned align_log2) {
     for (uint32_t i = 0; i < state->end; i++) {
         hak_superslab_t *superslab = table_get(i, HAK_PARTITION_ANY);
         if (superslab != NULL) { /* who gives after the look promises by itself */
-            unsigned run = hak_longest_run(units_look(superslab), hak_fit_places(align_log2));
+            unsigned run = hak_longest_run(units_look(superslab), hak_fit_starts(align_log2));
             hak_summary_raise(&state->fit[align_log2], i, run);
         }
     }
@@ -93,7 +93,7 @@ hak_superslab_t *hak_fit_take(hak_partition_t partition, unsigned count, size_t 
         fit_begin(align_log2);
     }
     HAK_ASSERT(align_log2 == 0 || partition == HAK_PARTITION_ANY, "SPAN-4");
-    uint64_t places = hak_fit_places(align_log2);
+    uint64_t places = hak_fit_starts(align_log2);
     uint32_t index;
     while ((index = hak_summary_find(fit_of(partition, align_log2), count)) != HAK_SUMMARY_NONE) {
         hak_superslab_t *superslab = table_get(index, partition);

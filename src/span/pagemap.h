@@ -117,7 +117,7 @@ HAK_INLINE hak_pagemap_leaf_t *hak_pagemap_leaf(uintptr_t base, const void *addr
 }
 
 /* The place of the superslab that covers the address; `index` is that of the address's entry. */
-HAK_INLINE hak_superslab_t *const *hak_pagemap_superslab_place(uintptr_t base, uintptr_t index,
+HAK_INLINE hak_superslab_t *const *hak_pagemap_superslab_entry(uintptr_t base, uintptr_t index,
                                                                const void *address) {
     uintptr_t first = index - (uint16_t)((uintptr_t)address >> HAK_UNIT_LOG2);
     const hak_pagemap_leaf_t *leaf = (const void *)hak_pagemap_entry(base, first);
@@ -127,7 +127,7 @@ HAK_INLINE hak_superslab_t *const *hak_pagemap_superslab_place(uintptr_t base, u
 /* The superslab that covers the address, or NULL. */
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab_at(uintptr_t index, const void *address) {
     /* pairs PAGEMAP-2 */
-    return hak_load_acquire(hak_pagemap_superslab_place(hak_pagemap_base(), index, address));
+    return hak_load_acquire(hak_pagemap_superslab_entry(hak_pagemap_base(), index, address));
 }
 
 HAK_INLINE hak_superslab_t *hak_pagemap_superslab(const void *address) {

@@ -86,7 +86,7 @@ HAK_INLINE hak_summary_t *hak_fit_any(hak_partition_t partition) {
                 .fit[HAK_HARDEN && partition == HAK_PARTITION_PLAIN ? HAK_SPAN_FITS - 1 : 0];
 }
 /* The units that are a multiple of 2^`align_log2`. */
-uint64_t hak_fit_places(unsigned align_log2);
+uint64_t hak_fit_starts(unsigned align_log2);
 /* Units came to a place, where `free` ones are these now, and new runs have `run` at most. */
 HAK_NOINLINE void hak_fit_promise(uint32_t index, hak_partition_t partition, unsigned run,
                                   uint64_t free, bool is_dirty);

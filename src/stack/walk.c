@@ -193,6 +193,6 @@ unsigned hak_stack_walk_from(const hak_stack_at_t *at, uintptr_t *addresses, uns
 
 unsigned hak_stack_walk(uintptr_t *addresses, unsigned most) {
     hak_stack_at_t here = {.is_exact = true};
-    hak_cpu_place(&here.code, &here.stack, &here.frame);
+    hak_cpu_registers(&here.code, &here.stack, &here.frame);
     return hak_stack_walk_from(&here, addresses, most);
 }

@@ -3,7 +3,7 @@
  * Merges the figures of all layers into one snapshot. Blocks held by threads and owners are read
  * first, then superslab by superslab. While other threads work these are not of one moment, nor is
  * each: a unit that was free in its word may be read as a slab, and count as both. */
-#include "front/left.h"
+#include "front/abandoned.h"
 #include "large/large.h"
 #include "os/os.h"
 #include "slab/remote.h"

@@ -2,7 +2,7 @@
  *
  * Does mallctl find every name of the table, by name and by numbers, and answer bad input by the
  * error number that jemalloc's manual says? */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@ static const struct name {
 #define HAK_JE_NUMBER(name, type, value) {name, BYTES_##type, "R"},
 #define HAK_JE_WORD(name, text) {name, BYTES_TEXT, "R"},
 #define HAK_JE_FIGURE(name, type, field) {name, BYTES_##type, "R"},
-#define HAK_JE_THEIRS(name, type, field) {name, BYTES_##type, "R"},
+#define HAK_JE_AT_START(name, type, field) {name, BYTES_##type, "R"},
 #define HAK_JE_SETTING(name, type, value) {name, BYTES_##type, "RW"},
 #define HAK_JE_VALUE(name, type, access, id) {name, BYTES_##type, #access},
 #define BYTES_NONE 0

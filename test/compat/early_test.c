@@ -2,7 +2,7 @@
  *
  * mallctl before main, in a signal handler that interrupts malloc and free, in threads, and in the
  * child of a fork: an error number at worst, and nothing is lost. */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <pthread.h>
 #include <sched.h>

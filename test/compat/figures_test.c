@@ -2,7 +2,7 @@
  *
  * Are the figures true? What the program holds is counted to the byte, and no difference that
  * programs form of the bins' figures is negative, however the slabs are filled. */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <ucontext.h>
 
-#include "compat/names.h"
+#include "compat/mallctl.h"
 #include "double/single_step.h"
 
 #if defined(__x86_64__)
@@ -17,7 +17,7 @@ static const char *const names[] = {
 #define HAK_JE_NUMBER(name, type, value) name,
 #define HAK_JE_WORD(name, text) name,
 #define HAK_JE_FIGURE(name, type, field) name,
-#define HAK_JE_THEIRS(name, type, field) name,
+#define HAK_JE_AT_START(name, type, field) name,
 #define HAK_JE_SETTING(name, type, value) name,
 #define HAK_JE_VALUE(name, type, access, id) name,
 #include "compat/names.def"

@@ -3,7 +3,7 @@
  * Do mallocx and its kin keep their contracts, with any flags, and do their blocks and those of
  * malloc's family free each other? Without watched blocks, whose usable size is what was asked for.
  */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * What does a program that uses jemalloc's interface wrongly get: an error number, one line at
  * most, and its blocks? Numbers of names that are none, caches that are gone, receivers of text
  * that call everything. */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * the block past the caches, and reads the figures anew for each pass. Argument: how many keys.
  * Says the processor time of it, too, to compare it with jemalloc's: the program runs on that,
  * where its library is found by the name of ours (docs/jemalloc.md). */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  *
  * Do settings of jemalloc act on what we have, and are others accepted and named? Arenas, caches
  * of tcache.create, hooks. */
-#include "compat/names.h"
+#include "compat/mallctl.h"
 
 #include <hakmem/hakmem.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "compat/names.h"
+#include "compat/mallctl.h"
 #include "double/single_step.h"
 
 enum { BLOCKS = 5000, LARGE = 300000 };

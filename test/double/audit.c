@@ -160,7 +160,7 @@ static bool fit_is_true(uint32_t index, unsigned n) {
     bool is_plain = superslab != NULL && hak_span_partition(superslab) == HAK_PARTITION_PLAIN;
     bool is_kept = n % HAK_SPAN_ALIGNS == 0 || (hak_span_state.alignments >> n & 1) != 0;
     unsigned stated = hak_summary_get(&hak_span_state.fit[n], index);
-    uint64_t places = hak_fit_places(n % HAK_SPAN_ALIGNS);
+    uint64_t places = hak_fit_starts(n % HAK_SPAN_ALIGNS);
     return !is_kept ? stated == 0
            : superslab == NULL || is_plain != (n == HAK_SPAN_ALIGNS)
                ? true

@@ -33,7 +33,7 @@ static void before_ready(void) {
     world_push(1, 0, 1);
     world_push(0, 0, 1);
     hak_remote_drain(world_home[1], 1);
-    hak_owner_part(world_home[1]);
+    hak_owner_quit(world_home[1]);
 }
 
 STEP(push_both, world_push(1, 1, 1); world_push(0, 1, 1))
@@ -43,7 +43,7 @@ STEP(before_join, partial_slab(2))
 /* A thread starts and gets an owner that comes to be for it; another exits; the slab is adopted. */
 static void join_part_refill(void) {
     world_home[3] = hak_owner_join(HAK_PARTITION_ANY);
-    hak_owner_part(world_home[1]);
+    hak_owner_quit(world_home[1]);
     world_refill(3);
 }
 
@@ -70,9 +70,9 @@ STEP(before_last_blocks, one_slab(2, 2))
 /* The slab retires; its unit is made a slab anew, by another owner, whose block is pushed too. */
 STEP(tick_1_create, world_tick(1); world_refill(2))
 STEP(before_current, world_start(1, 1); world_slab(1, 3))
-STEP(exit_1, world_push(0, 1, 1); hak_owner_part(world_home[1]))
-STEP(part_1, hak_owner_part(world_home[1]))
-STEP(join_part, hak_owner_part(hak_owner_join(HAK_PARTITION_ANY)))
+STEP(exit_1, world_push(0, 1, 1); hak_owner_quit(world_home[1]))
+STEP(part_1, hak_owner_quit(world_home[1]))
+STEP(join_part, hak_owner_quit(hak_owner_join(HAK_PARTITION_ANY)))
 STEP(flush_1, world_flush(1, world_blocks(0, 0, 1)))
 STEP(flush_2, world_flush(2, world_blocks(0, 1, 1)))
 
@@ -110,7 +110,7 @@ STEP(mixed_2_last, flush_mixed(2, 2, 2))
 static void before_mixed_adopt(void) {
     two_homes(3);
     world_give(1, 0, 2);
-    hak_owner_part(world_home[1]);
+    hak_owner_quit(world_home[1]);
 }
 
 /* ---------------------------------------------------------------------------------------------- */

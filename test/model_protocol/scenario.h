@@ -27,7 +27,7 @@ static inline void partial_slab(unsigned owners) {
 /* Owner 1 is idle, so its slab is there to be adopted. */
 static inline void idle_owner(unsigned owners) {
     partial_slab(owners);
-    hak_owner_part(world_home[1]);
+    hak_owner_quit(world_home[1]);
 }
 
 /* Two slabs: the budget of a visit is one, so the other one stays in `ready`. */

@@ -167,7 +167,7 @@ FRONT_TEST(push_that_failed_leaves_no_debt) {
     assert_int_not_equal(hak_remote_waiting(hak_pagemap_superslab(slab->base), slab->unit), 0);
     assert_true(hak_remote_is_pending(other));
     hak_slab_change_owner(slab, tcache->home);
-    hak_owner_part(other);
+    hak_owner_quit(other);
     hak_owner_collect();
 }
 

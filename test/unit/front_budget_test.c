@@ -169,7 +169,7 @@ BUDGET_TEST(threads_of_many_begin_small) {
     result = unit_pthread_create_and_join(work_without_room, &figures_read);
     assert_ptr_equal(result, &figures_read);
     for (unsigned i = 0; i < THREADS_MANY; i++) {
-        hak_budget_part();
+        hak_budget_quit();
     }
     assert_int_equal(hak_budget_initial_bytes(), HAK_BIN_INITIAL_BYTES);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The memory of tcaches that no thread has. */
+#include "front/abandoned.h"
 #include "front/attach.h"
-#include "front/left.h"
 #include "os/libc.h"
 #include "span/span.h"
 #include "unit/front.h"

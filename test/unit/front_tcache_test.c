@@ -46,7 +46,7 @@ FRONT_TEST(kinds_are_the_places_of_bins) {
                                     hak_sc_entry(HAK_KIND_SAMPLED, sc)};
         for (unsigned i = 0; i < UNIT_COUNT(entries); i++) {
             assert_true(hak_slab_is_entry(entries[i]));
-            assert_int_equal(hak_slab_entry_is_apart(entries[i]), i != 0);
+            assert_int_equal(hak_slab_is_ownerless(entries[i]), i != 0);
             assert_int_equal(hak_sc_of_entry(entries[i]), sc);
         }
     }

@@ -28,7 +28,7 @@ static inline void clear_counters(void) {
 
 static inline void part_from(hak_owner_t **owner) {
     if (*owner != NULL) {
-        hak_owner_part(*owner);
+        hak_owner_quit(*owner);
         *owner = NULL;
     }
 }

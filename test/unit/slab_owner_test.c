@@ -15,7 +15,7 @@ OWNER_TEST(threads_spread_over_owners) {
         }
     }
     for (unsigned i = 2; i < UNIT_COUNT(more); i++) {
-        hak_owner_part(more[i]);
+        hak_owner_quit(more[i]);
     }
     assert_int_equal(a->users, 1);
     assert_int_equal(b->users, 1);
@@ -42,7 +42,7 @@ OWNER_TEST(first_of_two_users_leaves_everything) {
     hak_owner_move(b, a);
     clear_counters();
     unit_refill(a, SC_64, &held);
-    hak_owner_part(a);
+    hak_owner_quit(a);
     assert_non_null(a->current[SC_64]);
     b = NULL;
     unit_give_all(a, &held);

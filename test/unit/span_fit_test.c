@@ -283,7 +283,7 @@ SPAN_TEST(wrong_summary_breaks_span_4_9_or_10) {
     for (unsigned i = 0; i < UNIT_COUNT(kept); i++) {
         hak_summary_t *fit = &hak_span_state.fit[kept[i]];
         uint64_t free = span.superslab->free_units;
-        unsigned right = hak_longest_run(free, hak_fit_places(kept[i]));
+        unsigned right = hak_longest_run(free, hak_fit_starts(kept[i]));
         unit_summary_set(fit, index, right - 1);
         assert_string_equal(hak_audit_summaries(), "SPAN-4");
         unit_summary_set(fit, index, right);

@@ -273,9 +273,6 @@ UNIT_TEST(thread_with_two_caches_has_one_line) {
 }
 
 UNIT_TEST(thread_that_works_while_it_is_read_is_not_idle) {
-    if (unit_is_emulated()) {
-        return;
-    }
     uint32_t now = (uint32_t)(hak_os_now_ns() / HAK_EVENT_STEP_NS);
     hak_tcache_self(hak_pagemap_base())->event_step = now + 10; /* after the reader's clock */
     see_threads();

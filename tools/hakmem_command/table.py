@@ -61,7 +61,7 @@ def load() -> tuple[list[Option], list[Profile]]:
 
 @dataclass
 class Theirs:
-    """An option of jemalloc's: src/conf/theirs.def says what the columns mean."""
+    """An option of jemalloc's: src/conf/jemalloc_conf.def says what the columns mean."""
     name: str
     rule: str
     ours: str

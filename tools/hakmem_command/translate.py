@@ -106,7 +106,7 @@ SAMPLE = _bytes("profile_rate", "bytes between samples")
 
 
 def _theirs(row: table.Theirs) -> Rule:
-    """One row of src/conf/theirs.def, which says what each rule means."""
+    """One row of src/conf/jemalloc_conf.def, which says what each rule means."""
     least, most = (4096, 1 << 20) if row.ours == "bin_bytes" else (1, 1 << 40)
     bound = _number(row.otherwise) or most
     power, size = _power(row.ours, least, most), _bytes(row.ours, "", least, most)
@@ -216,7 +216,7 @@ Line = tuple[str, str, str]  # theirs, ours, a note
 
 
 def _sampling(lines: list[Line]) -> list[Line]:
-    """The lines of jemalloc's options, of which those of sampling act together, as in src/conf/theirs.c: lg_prof_sample alone does
+    """The lines of jemalloc's options, of which those of sampling act together, as in src/conf/jemalloc_conf.c: lg_prof_sample alone does
     not begin it, prof_active:false leaves it off, and a report of it is written only where it is on, to a file."""
     said = {name: value for name, _, value in (theirs.partition(" ") for theirs, _, _ in lines)}
     final = {row.name for row in _jemalloc()[0] if row.rule == "FINAL"}

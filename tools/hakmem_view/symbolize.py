@@ -15,7 +15,7 @@ from . import symbols
 from .elf import Elf
 from .installed import NAME
 
-ADDRESS = re.compile(r"#\d+ (0x[0-9a-f]{1,16}) (/.*)\+(0x[0-9a-f]{1,16})\s*$")  # src/guard/module.c prints it
+ADDRESS = re.compile(r"#\d+ (0x[0-9a-f]{1,16}) (/.*)\+(0x[0-9a-f]{1,16})\s*$")  # src/guard/stack_print.c prints it
 USAGE = f"""usage: {NAME} symbolize [FILE]
 
 Writes functions, files and lines beside the addresses of a report's stacks: of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Return addresses on standard error, with the files that they lie in. No allocation, no lock. */
-#ifndef HAK_GUARD_MODULE_H
-#define HAK_GUARD_MODULE_H
+#ifndef HAK_GUARD_STACK_PRINT_H
+#define HAK_GUARD_STACK_PRINT_H
 
 #include "base/compiler.h"
 #include "base/words.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The file of a code address, by /proc/self/maps: for one thread at a time, in static memory. */
-#include "guard/module.h"
+#include "guard/stack_print.h"
 #include "base/atomics.h"
 #include "base/check.h"
 #include "base/fmt.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tcaches of threads that are gone: what a fork leaves in the child, and the memory of many. */
-#include "front/left.h"
+#include "front/abandoned.h"
 #include "front/budget.h"
 #include "front/fast.h"
 #include "front/quarantine.h"
@@ -19,10 +19,10 @@ HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_group_t *hak_idle_groups;  /* [at
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) hak_tcache_group_t *hak_going_groups; /* [lock REGISTRY] */
 /* [lock REGISTRY] the address of its TLS word */
 HAK_LOCKED_STATE HAK_LARGE_STATE(4) const void *hak_going_thread;
-HAK_LOCKED_STATE uint32_t hak_tcache_parted;     /* [lock REGISTRY] unused since a trim */
-HAK_LOCKED_STATE uint32_t hak_tcache_generation; /* [atomic] */
+HAK_LOCKED_STATE uint32_t hak_tcache_unused_since_trim; /* [lock REGISTRY] unused since a trim */
+HAK_LOCKED_STATE uint32_t hak_tcache_generation;        /* [atomic] */
 
-enum { PARTED_LEAST = 256, PARTED_SHARE = 4 };
+enum { UNUSED_LEAST = 256, UNUSED_SHARE = 4 };
 
 /* --- groups, under HAK_LOCK_REGISTRY ---------------------------------------------------------- */
 
@@ -48,14 +48,14 @@ bool hak_tcache_unuse(hak_tcache_t *tcache) {
     }
     if (group != NULL) {
         group->unused++;
-        hak_tcache_parted++;
+        hak_tcache_unused_since_trim++;
     }
     if (group != NULL && group->unused == HAK_GROUP_TCACHES && !group->is_idle) {
         group->is_idle = true;
         group->next = hak_idle_groups;
         hak_store_relaxed(&hak_idle_groups, group);
     }
-    return hak_tcache_parted >= hak_most(PARTED_LEAST, hak_tcache_count / PARTED_SHARE);
+    return hak_tcache_unused_since_trim >= hak_most(UNUSED_LEAST, hak_tcache_count / UNUSED_SHARE);
 }
 
 void hak_tcache_reuse(hak_tcache_t *tcache) {
@@ -66,7 +66,7 @@ void hak_tcache_reuse(hak_tcache_t *tcache) {
     *(tcache->ahead != NULL ? &tcache->ahead->second : &hak_unused_tcaches) = tcache->second;
     if (group != NULL) {
         group->unused--;
-        hak_tcache_parted -= hak_tcache_parted != 0;
+        hak_tcache_unused_since_trim -= hak_tcache_unused_since_trim != 0;
     }
 }
 
@@ -134,7 +134,7 @@ static bool groups_take(void) {
             hak_going_groups = group;
         }
     }
-    hak_tcache_parted = 0;
+    hak_tcache_unused_since_trim = 0;
     hak_tcache_search_count = (uint32_t)hak_least(hak_tcache_search_count, 2 * hak_tcache_count);
     return i != 0;
 }

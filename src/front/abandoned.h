@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tcaches without a thread: those that a fork left in the child, and the memory of many. */
-#ifndef HAK_FRONT_LEFT_H
-#define HAK_FRONT_LEFT_H
+#ifndef HAK_FRONT_ABANDONED_H
+#define HAK_FRONT_ABANDONED_H
 
 #include "front/tcache.h"
 

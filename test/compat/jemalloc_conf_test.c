@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program with the string malloc_conf: what jemalloc's names say of its options (theirs_test.py
- * runs it as one of libjemalloc.so.2). */
+ * A program with the string malloc_conf: what jemalloc's names say of its options
+ * (jemalloc_conf_test.py runs it as one of libjemalloc.so.2). */
 #include <stdio.h>
 
 #include "hakmem/jemalloc.h"

@@ -149,7 +149,7 @@ uint64_t hak_libc_unload_count(void) {
 }
 
 typedef struct libc_search {
-    hak_libc_place_t *places;
+    hak_libc_function_t *places;
     unsigned count, visited;
     const void *loader;   /* a function of it: objects of dlopen follow it */
     bool is_behind_start; /* the objects from here on came by dlopen */
@@ -171,7 +171,7 @@ static int libc_visit(struct dl_phdr_info *info, size_t bytes, void *context) {
     (void)bytes;
     search->visited++;
     for (unsigned i = 0; i < search->count; i++) {
-        hak_libc_place_t *place = &search->places[i];
+        hak_libc_function_t *place = &search->places[i];
         if (place->object == 0 && libc_has_address(info, place->address)) {
             place->object = search->visited;
             place->library = search->is_behind_start ? info->dlpi_name : NULL;
@@ -181,7 +181,7 @@ static int libc_visit(struct dl_phdr_info *info, size_t bytes, void *context) {
     return 0;
 }
 
-void hak_libc_find_objects(hak_libc_place_t *places, unsigned count) {
+void hak_libc_find_objects(hak_libc_function_t *places, unsigned count) {
     libc_search_t search = {.places = places,
                             .count = count,
                             .loader = hak_libc_symbol(HAK_LIBC_NEXT, "__tls_get_addr")};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Forks beside threads that attach. */
+#include "front/abandoned.h"
 #include "front/attach.h"
-#include "front/left.h"
 #include "os/libc.h"
 #include "unit/front.h"
 
@@ -31,7 +31,7 @@ UNIT_TEST(child_of_a_fork_beside_the_first_other_threads_start_has_one_user) {
         skip();
     }
     (void)self();
-    hak_owner_part(hak_owner_join(HAK_PARTITION_ANY)); /* the next home needs no lock */
+    hak_owner_quit(hak_owner_join(HAK_PARTITION_ANY)); /* the next home needs no lock */
     assert_int_equal(all_users(), 1);
     hak_lock_acquire(HAK_LOCK_REGISTRY);
     assert_int_equal(pthread_create(&thread, NULL, allocate_one, NULL), 0);

@@ -3,7 +3,7 @@
  * The files of code addresses: what is printed of them, and what an unreadable /proc/self/maps
  * leaves known. Damaged ones: os_file_test.c. */
 #include "guard/guard.h"
-#include "guard/module.h"
+#include "guard/stack_print.h"
 #include "unit/fatal.h"
 #include "unit/guard_maps.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """MALLOC_CONF and its kin, where the library stands for jemalloc's: do they set what `hakmem translate` says, and nothing elsewhere?
 
-Usage: theirs_test.py PROGRAM, which has a string malloc_conf
+Usage: jemalloc_conf_test.py PROGRAM, which has a string malloc_conf
 """
 import os
 import re

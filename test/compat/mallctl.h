@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Short forms of mallctl for tests. */
-#ifndef HAK_TEST_COMPAT_NAMES_H
-#define HAK_TEST_COMPAT_NAMES_H
+#ifndef HAK_TEST_COMPAT_MALLCTL_H
+#define HAK_TEST_COMPAT_MALLCTL_H
 
 #include <hakmem/jemalloc.h>
 
