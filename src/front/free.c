@@ -82,18 +82,19 @@ static HAK_COLD void free_foreign(void *block) {
 }
 
 static HAK_NOINLINE void free_large(hak_tcache_t *tcache, void *block, uint32_t entry) {
-    if (!hak_tcache_is_empty(tcache)) {
-        tcache->given_bytes += hak_large_usable(block, entry);
-        hak_event_tick(tcache, false);
-    }
     if (HAK_UNLIKELY(hak_load_relaxed(hak_profile_cell(block)) != 0)) {
         hak_services.profile_end(block, hak_services.profile_take(block), false);
     }
-    hak_require(hak_large_free(block, entry),
+    size_t bytes = hak_large_free(block, entry);
+    hak_require(bytes != 0,
                 hak_pagemap_get(hak_pagemap_base(), block) == entry
                     ? HAK_FATAL_INTERIOR_FREE
                     : HAK_FATAL_DOUBLE_FREE, /* by two threads at once */
                 block);
+    if (!hak_tcache_is_empty(tcache)) {
+        tcache->given_bytes += bytes;
+        hak_event_tick(tcache, false);
+    }
     hak_wanted_serve();
     hak_tally_follow(tcache);
 }

@@ -24,8 +24,8 @@ HAK_INLINE void hak_profile_forget_large(void) {
 HAK_COLD void hak_life_process_start(void);
 
 /* First use of a thread: gives it a tcache and arranges for its exit; if it has one, gives it the
- * second, too (TCACHE-10). NULL when the thread cannot
- * have one: it is past its exit hook, metadata ran out, or force_libc is on. */
+ * second, too (TCACHE-10). NULL when it cannot have one: it is past its exit hook, metadata ran
+ * out, or force_libc is on. */
 HAK_COLD hak_tcache_t *hak_life_thread_start(void);
 
 #endif

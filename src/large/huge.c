@@ -189,24 +189,24 @@ static bool huge_unregister(const void *block, uint32_t entry, hak_huge_t *was) 
     return is_block;
 }
 
-bool hak_huge_free(void *block, uint32_t entry) {
+size_t hak_huge_free(void *block, uint32_t entry) {
     hak_huge_t was;
     if (!huge_unregister(block, entry, &was)) {
-        return false;
+        return 0;
     }
-    size_t bytes = was.bytes;
+    size_t bytes = was.bytes, usable = bytes - HAK_HUGE_GUARD_BYTES;
     if (HAK_HARDEN && hak_huge_quarantine_put(block, bytes, was.shift)) {
-        return true;
+        return usable;
     }
     if (HAK_UNLIKELY(!huge_unguard(block, bytes))) {
         if (hak_os_unmap(block, bytes)) {
-            return true;
+            return usable;
         }
-        bytes -= HAK_HUGE_GUARD_BYTES; /* the guard is a mapping of its own; at worst it leaks */
+        bytes = usable; /* the guard is a mapping of its own; at worst it leaks */
         hak_os_unmap((char *)block + bytes, HAK_HUGE_GUARD_BYTES);
     }
     hak_huge_cache_give(block, bytes, was.shift, was.is_fresh);
-    return true;
+    return usable;
 }
 
 /* Under HAK_LOCK_HUGE. */

@@ -99,10 +99,10 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     return result;
 }
 
-/* Frees the span. false: another thread freed the block meanwhile. */
-HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
+/* Frees the span; returns its bytes. 0: another thread freed the block meanwhile. */
+HAK_INLINE size_t large_free(void *block, hak_superslab_t *superslab, const hak_large_t *record) {
     if (HAK_UNLIKELY(!hak_pagemap_take(block, HAK_KIND_LARGE))) {
-        return false;
+        return 0;
     }
     unsigned count = hak_load_relaxed(&record->units);
     if (HAK_HARDEN && record->is_guarded) {
@@ -111,20 +111,20 @@ HAK_INLINE bool large_free(void *block, hak_superslab_t *superslab, const hak_la
         hak_pagemap_set_units(block, count, 0);
         hak_span_free(superslab, record->unit, count, count);
     }
-    return true;
+    return (size_t)count * HAK_UNIT_BYTES;
 }
 
 /* Apart, so that other frees save no registers for it. */
-static HAK_COLD bool large_free_fresh(void *block, hak_superslab_t *superslab,
-                                      const hak_large_t *record) {
+static HAK_COLD size_t large_free_fresh(void *block, hak_superslab_t *superslab,
+                                        const hak_large_t *record) {
     unsigned count = hak_load_relaxed(&record->units);
     hak_dense_sample(large_use(count), block, (size_t)count * HAK_UNIT_BYTES);
     return large_free(block, superslab, record);
 }
 
-bool hak_large_free(void *block, uint32_t entry) {
+size_t hak_large_free(void *block, uint32_t entry) {
     if ((uintptr_t)block % HAK_UNIT_BYTES != 0) {
-        return false;
+        return 0;
     }
     if ((entry & HAK_KIND_MASK) == HAK_KIND_HUGE) {
         return hak_huge_free(block, entry);
@@ -168,7 +168,7 @@ static void *large_move_out(void *block, hak_superslab_t *superslab, hak_large_t
     if (hak_os_huge_is_default()) { /* the superslab's advice against huge pages moved along */
         hak_os_advise_huge(target, new_bytes, true);
     }
-    hak_require(large_free(block, superslab, record), HAK_FATAL_DOUBLE_FREE, block);
+    hak_require(large_free(block, superslab, record) != 0, HAK_FATAL_DOUBLE_FREE, block);
     return target;
 }
 

@@ -33,9 +33,9 @@ typedef struct hak_large_result {
 /* A block of at least `bytes` at a multiple of `align` (power of two). Any thread. */
 hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size_t align);
 
-/* Frees a block by its page-map entry, of kind LARGE or HUGE. Any thread. false: none starts
- * there. */
-bool hak_large_free(void *block, uint32_t entry);
+/* Frees a block by its page-map entry, of kind LARGE or HUGE; returns its usable bytes. Any thread.
+ * 0: none starts there. */
+size_t hak_large_free(void *block, uint32_t entry);
 
 /* Usable size; 0: no large block starts at the address. */
 size_t hak_large_usable(const void *block, uint32_t entry);
@@ -102,7 +102,7 @@ size_t hak_large_unmappable(void);
 /* Before fresh memory is used. */
 void hak_large_reclaim(size_t bytes);
 hak_large_result_t hak_huge_alloc(size_t bytes, size_t align);
-bool hak_huge_free(void *block, uint32_t entry);
+size_t hak_huge_free(void *block, uint32_t entry);
 void *hak_huge_resize(void *block, uint32_t entry, size_t bytes);
 /* Reserves addresses, known to the page map, for a block of that shift to move to; NULL: none, or
  * too many blocks have moved, each a mapping of its own. */

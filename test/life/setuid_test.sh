@@ -19,7 +19,7 @@ cp "$probe" "$folder/probe" && chown nobody "$folder/probe" && chmod 4755 "$fold
 cp "$(command -v id)" "$folder/id" && chown nobody "$folder/id" && chmod 4755 "$folder/id"
 [ "$("$folder/id" -u)" = "$(id -u nobody)" ] || skip "set-uid has no effect in $folder"
 
-samples() { "$@" profile | sed -n 's/^,"samples":{"live":[0-9]*,"taken":\([0-9]*\),.*/\1/p'; }
+samples() { "$@" profile | sed -n 's/^"samples":{"live":[0-9]*,"taken":\([0-9]*\),.*/\1/p'; }
 plain=$(samples "$probe") && secure=$(samples "$folder/probe") || exit 1
 echo "samples: plain $plain, set-uid $secure"
 [ "${plain:-0}" -gt 100 ] || { echo "FAILED: the plain probe was not sampled"; exit 1; }
