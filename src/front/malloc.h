@@ -6,6 +6,7 @@
 #define HAK_FRONT_MALLOC_H
 
 #include "base/compiler.h"
+#include "base/words.h"
 
 /* More than any user address space holds. */
 static const size_t HAK_SLOW_MOST_BYTES = (size_t)1 << 47;

@@ -16,6 +16,7 @@ typedef struct hak_large {
     uint8_t units;   /* [atomic] only the block's user may change it, by resize */
     bool is_fresh;   /* of its user: it began as untouched small OS pages, and was not resized */
     bool is_guarded; /* of its user: guarded.h */
+    uint8_t tail;    /* of its user: dirty memory behind the bytes asked for, in TAIL_GRAIN */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -50,7 +51,8 @@ static hak_dense_t *large_use(unsigned units) {
 }
 
 /* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
-enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
+enum { LARGE_MOVE_MIN_BYTES = 128 << 10, TAIL_GRAIN = 512, TAIL_PART = 16 };
+HAK_LOCKED_STATE size_t hak_large_tail_grains; /* [atomic] of all records: of blocks in use */
 
 void hak_large_reclaim(size_t bytes) {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_soft_bytes) != SIZE_MAX)) {
@@ -67,6 +69,19 @@ static hak_superslab_t *large_superslab(const void *block, hak_large_t **record)
     unsigned unit = (unsigned)((uintptr_t)block >> HAK_UNIT_LOG2) & (HAK_SUPERSLAB_UNITS - 1);
     *record = (hak_large_t *)&superslab->unit[unit];
     return superslab;
+}
+
+/* What is dirty of reused units behind the bytes asked for stays as long as the block: no reclaim
+ * gets at it. Of a limit only a part may go to it. */
+static HAK_COLD void large_note_tail(hak_large_t *record, char *base, size_t bytes, size_t limit) {
+    size_t used = hak_align_up(bytes, hak_os_page_bytes());
+    size_t tail = (size_t)record->units * HAK_UNIT_BYTES - used;
+    record->tail = (uint8_t)(tail / TAIL_GRAIN);
+    size_t all = hak_add_relaxed(&hak_large_tail_grains, record->tail) * TAIL_GRAIN + tail;
+    if (all > limit / TAIL_PART && hak_os_purge(base + used, tail)) {
+        hak_sub_relaxed(&hak_large_tail_grains, record->tail);
+        record->tail = 0;
+    }
 }
 
 hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size_t align) {
@@ -86,6 +101,7 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     hak_large_t *record = (hak_large_t *)&span.superslab->unit[span.unit];
     record->is_fresh = span.is_zero;
     record->is_guarded = is_guarded;
+    record->tail = 0;
     record->unit = (uint8_t)span.unit;
     hak_store_relaxed(&record->units, (uint8_t)count);
     hak_pagemap_set_units(span.base + HAK_UNIT_BYTES, count - 1, HAK_KIND_LARGE_BODY);
@@ -95,6 +111,8 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     result.is_zero = span.is_zero;
     if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
+    } else if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_bytes) != 0)) {
+        large_note_tail(record, span.base, bytes, hak_load_relaxed(&hak_knobs.limit_bytes));
     }
     return result;
 }
@@ -105,6 +123,9 @@ HAK_INLINE size_t large_free(void *block, hak_superslab_t *superslab, const hak_
         return 0;
     }
     unsigned count = hak_load_relaxed(&record->units);
+    if (HAK_UNLIKELY(record->tail != 0)) {
+        hak_sub_relaxed(&hak_large_tail_grains, record->tail);
+    }
     if (HAK_HARDEN && record->is_guarded) {
         hak_guarded_free(superslab, record->unit, count);
     } else {

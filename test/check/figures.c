@@ -89,6 +89,8 @@
     X(huge_cache_part, CACHE_SHARE)                                                                \
     X(huge_cache_recent_bytes, CACHE_LEAST_TIMES *hak_knobs.huge_cache_bytes)                      \
     X(huge_cache_window_ns, HAK_WINDOW_NS)                                                         \
+    X(huge_sample_pages, SAMPLES_MOST + SAMPLES_AGAIN)                                             \
+    X(huge_sample_calls, (SAMPLES_MOST + SAMPLES_AGAIN) * SAMPLE_WORDS)                            \
     X(huge_cache_address_times, CACHE_ADDRESS_TIMES)                                               \
     X(huge_cache_extents, CACHE_EXTENTS)                                                           \
     X(huge_cache_moved_extents, MOVED_EXTENTS)                                                     \

@@ -49,6 +49,29 @@ LARGE_TEST(large_known_zero_is_lost_by_use_and_regained_by_purge) {
     assert_true(unit_is_filled(result.block, MIB, 0));
 }
 
+/* Of reused units, what lies behind the bytes asked for. */
+LARGE_TEST(dirty_tails_of_blocks_stay_below_a_part_of_a_limit) {
+    enum { ASKED = 2 * HAK_UNIT_BYTES + 1, BYTES = 3 * HAK_UNIT_BYTES };
+    const size_t limits[] = {0, 14u * HAK_UNIT_BYTES, 16u * HAK_UNIT_BYTES, 14u * HAK_UNIT_BYTES};
+    size_t used = hak_align_up(ASKED, hak_os_page_bytes());
+    (void)large(HAK_UNIT_BYTES, 16);
+    for (unsigned i = 0; i < UNIT_COUNT(limits); i++) {
+        char *block = large(BYTES, 16);
+        memset(block, 7, BYTES);
+        large_free(block);
+        hak_store_relaxed(&hak_knobs.limit_bytes, limits[i]);
+        hak_large_result_t result = hak_large_alloc(HAK_PARTITION_ANY, ASKED, 16);
+        char *again = result.block, tail = i % 2 == 0 ? 7 : 0;
+        assert_true((again == block && !result.is_zero) || HAK_HARDEN); /* it holds blocks back */
+        if (!HAK_HARDEN) {
+            assert_true(unit_is_filled(again, used, 7));
+            assert_true(unit_is_filled(again + used, BYTES - used, tail));
+        }
+        large_free(again);
+    }
+    hak_store_relaxed(&hak_knobs.limit_bytes, 0);
+}
+
 LARGE_TEST(resize_of_large_in_place_grows_and_shrinks) {
     char *block = large(4u * HAK_UNIT_BYTES, 16);
     memset(block, 7, 4u * HAK_UNIT_BYTES);
