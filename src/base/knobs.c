@@ -7,7 +7,7 @@
 #include "base/mailbox.h"
 #include "base/wanted.h"
 
-hak_process_counters_t hak_counters;
+HAK_LINE_ALIGNED hak_process_counters_t hak_counters;
 HAK_LOCKED_STATE HAK_LINE_ALIGNED uint32_t hak_wanted; /* every refill reads it */
 hak_services_t hak_services;
 HAK_LINE_ALIGNED hak_mailbox_t hak_mailbox; /* every event reads its first words */

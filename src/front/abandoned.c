@@ -76,7 +76,7 @@ hak_tcache_group_t *hak_tcache_group_begin(void) {
         return hak_meta_alloc(sizeof *group);
     }
     hak_spare_groups = group->next;
-    hak_meta_note_used(group->purged_bytes);
+    hak_meta_note_used((ptrdiff_t)group->purged_bytes);
     return group;
 }
 
@@ -161,7 +161,7 @@ static void groups_clear(hak_tcache_group_t *group) {
         group->next = hak_spare_groups;
         group->purged_bytes = bytes;
         hak_spare_groups = group;
-        hak_meta_note_used((size_t)0 - bytes);
+        hak_meta_note_used(-(ptrdiff_t)bytes);
         hak_lock_release(HAK_LOCK_REGISTRY);
     }
 }

@@ -15,6 +15,7 @@ HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] tcaches at
 
 HAK_LOCKED_STATE hak_tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the one in use */
 HAK_LOCKED_STATE unsigned hak_tcache_group_left;       /* [lock REGISTRY] tcaches left in it */
+/* [thread] Of the first tcache, which is no group's. */
 HAK_LARGE_STATE(5) HAK_LINE_ALIGNED hak_bin_side_t hak_tcache_first_far[HAK_SIDES_FAR];
 
 /* --- attachment ------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ hak_tcache_t *hak_tcache_attach(void);
 void hak_tcache_attach_second(hak_tcache_t *tcache);
 
 /* Empties the bins, and leaves the thread without a tcache. If a signal handler ends the
- * thread inside a slow path, nobody uses its tcache again. Whether a trim is due (left.h). */
+ * thread inside a slow path, nobody uses its tcache again. Whether a trim is due (abandoned.h). */
 bool hak_tcache_detach(hak_tcache_t *tcache);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Ticks of slow paths, and the work that hangs on them. */
 #include "front/event.h"
 
 #include "os/lock.h"

@@ -15,7 +15,7 @@
  *                       force_libc                        underlying allocator's free
  *                       inside memory of ours             fatal, DEAD_FREE
  *                       known to underlying allocator     underlying allocator's free
- *                       a caller defines free or delete   that (life/underlying.c)
+ *                       a caller defines free or delete   that (front/underlying.c)
  *                       else                              fatal, INVALID_FREE
  *   slab                no block starts there             fatal, INTERIOR_FREE
  *   of sampled blocks                                     hak_services.profile_free

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * How an empty bin is filled. */
 #ifndef HAK_FRONT_REFILL_H
 #define HAK_FRONT_REFILL_H
 

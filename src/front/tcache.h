@@ -39,7 +39,7 @@
  *   TCACHE-10 In hardened builds a thread may have a second tcache, for the plain partition, which
  *             its TLS word leads to while a request or a free of that partition is served
  *             (hak_partition_enter). `second` of either leads to the other. Home and blocks of a
- * tcache are of its partition, except for sampled blocks in its quarantine. */
+ *             tcache are of its partition, except for sampled blocks in its quarantine. */
 #ifndef HAK_FRONT_TCACHE_H
 #define HAK_FRONT_TCACHE_H
 
@@ -128,7 +128,8 @@ _Static_assert(HAK_KIND_LARGE * sizeof(uint64_t) == offsetof(hak_tcache_t, other
 /* Offset of the tcache from the zero leaf; 0 while the thread has none. */
 extern HAK_TLS uintptr_t hak_tcache_offset;
 
-/* The rest of the calling thread. Together, as each variable of a thread may cost a gap. */
+/* What else front/ and life/ keep of the calling thread. Together, as each variable of a thread may
+ * cost a gap. */
 extern HAK_TLS struct hak_thread_self {
     bool has_exited;              /* [thread] its destructor ran: no tcache any more */
     uint8_t frees_without_tcache; /* [thread] */

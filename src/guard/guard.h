@@ -29,8 +29,7 @@ enum { HAK_GUARD_SLOTS = 127, HAK_GUARD_SLOTS_MOST = 1023 };
 /* The default of the option guard_rate, with which an allowance permits extra blocks. */
 enum { HAK_GUARD_RATE = 131072 };
 
-/* After the options are read: installs the handler of faults, if it can, and registers.
- */
+/* After the options are read: installs the handler of faults, if it can, and registers. */
 void hak_guard_start(void);
 
 /* An event of each thread: redraws a countdown that is too long for the present rate, or for what

@@ -119,8 +119,8 @@ HAK_COLD void hak_life_process_start(void) {
 }
 
 hak_tcache_t *hak_life_thread_start(void) {
-    hak_tcache_t *tcache = hak_tcache_self(hak_pagemap_base());
-    if (HAK_HARDEN && !hak_tcache_is_empty(tcache)) { /* or a signal handler got the first */
+    hak_tcache_t *tcache = HAK_HARDEN ? hak_tcache_self(hak_pagemap_base()) : NULL;
+    if (tcache != NULL && !hak_tcache_is_empty(tcache)) { /* or a signal handler got the first */
         if (tcache->second == NULL) {
             hak_tcache_attach_second(tcache);
         }

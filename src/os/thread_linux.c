@@ -35,8 +35,7 @@ void hak_os_cpu_init(void) {
     }
 }
 
-/* Without a system call, for which a sandbox may kill the process. CPU 2^31 and above: not known.
- */
+/* Without a system call, for which a sandbox may kill. CPU 2^31 and above: not known. */
 unsigned hak_os_cpu_count(void) {
     const uint32_t *number = hak_libc_cpu();
     uint32_t cpu = number != NULL ? hak_load_relaxed(number) : UINT32_MAX;

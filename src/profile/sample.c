@@ -193,11 +193,17 @@ static void sample_record(hak_profile_event_t *event, const hak_tcache_t *tcache
     event->clock = tcache != NULL ? sample_clock(tcache) : 0;
 }
 
-/* Tells the listeners of the blocks that have a record. */
+/* Tells the listeners of a block that has a record. */
+static void sample_tell(const void *block, size_t bytes, size_t rate) {
+    if (hak_probe_is_armed() && rate != 0) {
+        double weight = 1 / hak_chance_of((double)bytes / (double)rate);
+        hak_probe_alloc(block, bytes, hak_chance_whole(weight * (double)bytes));
+    }
+}
+
 static void sample_keep(const hak_profile_event_t *event, const void *block) {
-    if (hak_profile_store_add(event) && hak_probe_is_armed()) {
-        double weight = 1 / hak_chance_of((double)event->bytes / (double)event->rate);
-        hak_probe_alloc(block, event->bytes, hak_chance_whole(weight * (double)event->bytes));
+    if (hak_profile_store_add(event)) {
+        sample_tell(block, event->bytes, event->rate);
     }
 }
 
@@ -249,15 +255,22 @@ static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
+/* Another thread may get the address next, and its listeners are told of that. */
 static HAK_COLD uint64_t sample_take(const void *block) {
-    return hak_profile_store_take(hak_tag_strip(block));
+    uint64_t token = hak_profile_store_take(hak_tag_strip(block));
+    if (token != 0) {
+        hak_probe_free(block);
+    }
+    return token;
 }
 
+/* A large block that is kept begins anew for the listeners: it did not move. */
 static HAK_COLD void sample_end(const void *block, uint64_t token, bool is_kept) {
     if (is_kept) {
         hak_profile_store_keep(token);
-    } else if (token != 0) {
-        hak_probe_free(block);
+        uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block);
+        sample_tell(block, hak_large_usable(block, entry), hak_load_relaxed(&hak_profile_rate));
+    } else {
         hak_profile_store_end(token);
     }
 }

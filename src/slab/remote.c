@@ -27,7 +27,7 @@ void hak_remote_mark(const hak_marks_t *marks) {
     if (HAK_UNLIKELY((hak_load_relaxed(&superslab->planes_used) & planes) != planes)) {
         /* before the first mark in a plane: a thread that sees the mark knows of the plane */
         uint32_t fresh = planes & ~hak_or_relaxed(&superslab->planes_used, planes);
-        hak_meta_note_used(hak_popcount(fresh) * sizeof(hak_plane_t));
+        hak_meta_note_used((ptrdiff_t)(hak_popcount(fresh) * sizeof(hak_plane_t)));
     }
     uint64_t *word = hak_remote_word(superslab, marks->unit, marks->word);
     uint64_t twice = hak_or_release(word, marks->bits) & marks->bits; /* pairs REMOTE-1 */

@@ -110,7 +110,7 @@ void *hak_meta_alloc(size_t bytes) {
     return result;
 }
 
-void hak_meta_note_used(size_t bytes) {
+void hak_meta_note_used(ptrdiff_t bytes) {
     hak_add_relaxed(&hak_meta_handed, bytes);
 }
 

@@ -201,7 +201,7 @@ void hak_span_visit(void (*visit)(hak_superslab_t *superslab, void *context), vo
  * when the kernel gives no more. Usable before anything else works. */
 void *hak_meta_alloc(size_t bytes);
 /* Counts bytes that were handed out, but are used only now; negative: are not used yet. */
-void hak_meta_note_used(size_t bytes);
+void hak_meta_note_used(ptrdiff_t bytes);
 
 /* Pieces of 1 to HAK_META_MOST_LINES cache lines, which can be given back, all zero again, for
  * reuse at the same length. NULL as above. */

@@ -69,7 +69,8 @@ static bool superslab_add(char *base, hak_partition_t partition) {
         state->unused = superslab->next;
     } else { /* behind the table: only the front of a new one is touched soon, first by a write */
         superslab = hak_meta_alloc(sizeof *superslab);
-        hak_meta_note_used(superslab != NULL ? -sizeof superslab->plane : 0); /* not yet */
+        hak_meta_note_used(superslab != NULL ? -(ptrdiff_t)sizeof superslab->plane
+                                             : 0); /* not yet */
     }
     if (superslab == NULL) {
         hak_summary_raise(&state->vacant, index, 1);
@@ -166,8 +167,9 @@ HAK_LOCKED_STATE size_t hak_span_limit_bytes = SIZE_MAX;        /* [atomic] */
 
 /* Whether so many units, less purged pages, pass a bound: then `request` is made. */
 HAK_INLINE void span_look(size_t units, size_t bound_bytes, uint32_t request) {
-    size_t bytes = units * HAK_UNIT_BYTES, purged_bytes = hak_load_relaxed(&hak_span_purged_bytes);
-    if (HAK_UNLIKELY(bytes > bound_bytes) && bytes - bound_bytes > purged_bytes) {
+    size_t bytes = units * HAK_UNIT_BYTES; /* others write the line of the purged ones */
+    if (HAK_UNLIKELY(bytes > bound_bytes) &&
+        bytes - bound_bytes > hak_load_relaxed(&hak_span_purged_bytes)) {
         hak_want(request);
     }
 }

@@ -115,7 +115,7 @@ static void world_serve(hak_tcache_t *tcache) {
     MODEL_CHECK(lock_own.owner == NULL || lock_own.is_forking, "memory is purged under a lock");
 }
 
-void hak_meta_note_used(size_t bytes) {
+void hak_meta_note_used(ptrdiff_t bytes) {
     (void)bytes;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Allocates by a few functions, known amounts. Says "ready", and then does a bit of work for each
- * line of standard input, until its end. Usage: load sites|pinned|lifetimes|large|idle|apart|leave
- * apart: another thread does, while the main one sleeps; leave: which then ends before the other */
+ * line of standard input, until its end. Usage: load
+ * sites|pinned|lifetimes|large|moves|idle|apart|leave apart: another thread does, while the main
+ * one sleeps; leave: which then ends before the other */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -105,6 +106,18 @@ static void work_large(void) {
     }
 }
 
+/* Large blocks that grow in place, move, are copied to less, and go; 25 MB stay. */
+static void work_moves(void) {
+    for (int i = 0; i < 100; i++) {
+        void *block = realloc(site_few(100000), 150000 + (size_t)i * 1000);
+        keep(site_many(250000));
+        block = realloc(block, 1500000);
+        block = realloc(block, 3000000);
+        free(realloc(block, 40000));
+        free(realloc(site_few(400000), 40000));
+    }
+}
+
 static void work(const char *name) {
     pthread_t thread;
     if (strcmp(name, "sites") == 0) {
@@ -117,6 +130,8 @@ static void work(const char *name) {
         work_lifetimes();
     } else if (strcmp(name, "large") == 0) {
         work_large();
+    } else if (strcmp(name, "moves") == 0) {
+        work_moves();
     }
 }
 

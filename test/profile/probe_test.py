@@ -22,7 +22,7 @@ set inferior-tty /dev/null
 set environment LD_PRELOAD {library}
 set environment HAKMEM_OPTIONS {options}
 break main
-run sites
+run {load}
 delete
 break -probe-stap otel_memory:alloc
 commands
@@ -40,13 +40,13 @@ continue
 """
 
 
-def events(folder, options):
+def events(folder, options, load="sites"):
     """("alloc", address, size, weighted bytes) and ("free", address), as they came."""
     if shutil.which("gdb") is None:
         raise SkipTest("gdb is not installed")
     steps = folder + "/steps"
     with open(steps, "w", encoding="utf-8") as file:
-        file.write(STEPS.format(library=LIBRARY, options=options))
+        file.write(STEPS.format(library=LIBRARY, options=options, load=load))
     done = subprocess.run(["gdb", "-nx", "-batch", "-x", steps, sys.argv[1]], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           env=dict(os.environ, DEBUGINFOD_URLS=""))
@@ -96,6 +96,11 @@ def test_listener_sees_each_sampled_block_with_its_weight(folder):
 def test_listener_alone_starts_sampling(folder):
     allocated, _ = followed(events(folder, GUARDLESS.rstrip(",")), 512 << 10)
     assert len(allocated) > 30, len(allocated)
+
+
+def test_listener_is_told_of_large_blocks_that_move_and_go(folder):
+    _, live = followed(events(folder, GUARDLESS + "profile_rate:64k", "moves"), 64 << 10)
+    near([one for one in live if one[0] > 65536], 100 * 262144)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ UNIT_TEST(trim_that_a_fork_cuts_ends_in_the_child) {
     hak_going_groups = group;
     group->next = NULL;
     memset(group->tcache, 1, sizeof group->tcache);
-    hak_meta_note_used(group->purged_bytes);
+    hak_meta_note_used((ptrdiff_t)group->purged_bytes);
     crowd_begin(CROWD_SOME);
     crowd_end(0, CROWD_SOME);
     hak_tcache_group_t *others = hak_spare_groups;

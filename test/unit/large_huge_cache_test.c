@@ -61,6 +61,7 @@ CACHE_TEST(cache_of_sparse_blocks_apart_counts_what_is_resident) {
         large_free(held[i]);
     }
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), unmapped);
+    assert_int_equal(large_stats().vacant_count, 0);
     assert_int_equal(large_stats().huge_cached_bytes, 28u * MIB);
 }
 
@@ -139,6 +140,7 @@ CACHE_TEST(cache_decays_when_nobody_needs_it) {
     uint64_t unmapped = hak_os_fault_calls(HAK_OS_CALL_UNMAP);
     window_passes();
     assert_int_equal(hak_os_fault_calls(HAK_OS_CALL_UNMAP), unmapped);
+    assert_int_equal(large_stats().vacant_count, 0);
 }
 
 CACHE_TEST(cache_needed_in_every_window_stays) {
