@@ -6,9 +6,10 @@
  *   assert   HAK_ASSERT: we broke an invariant; cites it by number; audit builds only
  *   audit    test/double/audit.c: a whole structure is walked; in the core that tests link with
  *
- * os/check.c has what they call. A fatal kind is an enum value with one text. The report is one
- * line on standard error, made without allocation:  hakmem: <text>: <address> (<detail>;
- * <description of the address>; for stacks: ...; to catch it earlier: ...) */
+ * What these call is defined in os/check.c, as it writes and aborts. A fatal kind is an enum value
+ * with one text. The report is one line on standard error, made without allocation:  hakmem:
+ * <text>: <address> (<detail>; <description of the address>; for stacks: ...; to catch it earlier:
+ * ...) */
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
@@ -53,7 +54,7 @@ HAK_COLD HAK_NORETURN void hak_fatal(hak_fatal_kind_t kind, const void *address,
         }                                                                                          \
     } while (0)
 
-/* The line of hak_fatal, for callers that print stacks and abort: it advises nothing. */
+/* The line of hak_fatal without its advice, for callers that print stacks and abort. */
 HAK_COLD void hak_fatal_say(hak_fatal_kind_t kind, const void *address, const char *detail);
 const char *hak_fatal_text(hak_fatal_kind_t kind);
 

@@ -21,7 +21,8 @@ HAK_INLINE bool hak_probe_is_armed(void) {
 }
 
 /* A sampled block; `weighted_bytes` is the number of allocated bytes that it stands for:
- * size / (1 - e^(-size / rate)). At most once a block. No instruction but a nop without a tracer.
+ * size / (1 - e^(-size / rate)). Once a block, but for one that realloc leaves in place. No
+ * instruction but a nop without a tracer.
  */
 void hak_probe_alloc(const void *block, uint64_t size, uint64_t weighted_bytes);
 /* The free of a block that hak_probe_alloc told. */

@@ -28,18 +28,18 @@ struct hak_request {
     size_t bytes, align;
 };
 
-/* What lower ranks ask of higher ones, which register it once, at process start; NULL before. Only
- * slow paths ask. */
+/* Calls of lower ranks to higher ones, which fill this in once, at process start; NULL before.
+ * Only slow paths and fatal reports call. */
 typedef struct hak_services {
     /* --- guard/, for fatal reports */
     void (*describe)(struct hak_text *text, const void *address); /* appends a description */
     void (*trace)(void); /* prints the stack from its caller on; NULL: not wanted */
     /* --- reclaim/ */
-    void (*serve)(hak_tcache_t *tcache); /* what is wanted; its bins may be flushed; NULL: none */
+    void (*serve)(hak_tcache_t *tcache); /* does what hak_wanted asks; NULL: no tcache */
     void (*give_back)(size_t bytes);     /* before fresh memory is used, with a limit */
     /* Sets the bounds of freed huge blocks. Begins a window when the last is over. */
     void (*huge_bound)(struct hak_huge_pool *pool);
-    /* The kernel has no room for a mapping of so many bytes: reclaims, if that can make it; true:
+    /* The kernel has no room for a mapping of so many bytes: reclaims, if that can make room; true:
      * try again. Attempts count from 0. */
     bool (*memory_out)(hak_tcache_t *tcache, unsigned attempt, size_t bytes);
     /* --- guard/ */
@@ -58,7 +58,7 @@ typedef struct hak_services {
     void (*profile_large)(hak_tcache_t *tcache, void *block, size_t size);
     /* A block is about to be freed, moved or resized: takes its record; 0: it has none. */
     uint64_t (*profile_take)(const void *block);
-    /* Ends that: the block is freed, or was left as it is and keeps the record. */
+    /* Ends profile_take: the block is freed, or was left as it is and keeps the record. */
     void (*profile_end)(const void *block, uint64_t record, bool is_kept);
 } HAK_SEALED hak_services_t;
 extern hak_services_t hak_services; /* [init] */

@@ -6,9 +6,9 @@
  *   2. HAKMEM_PROFILE=name, a row of presets.def;
  *   3. HAKMEM_OPTIONS=key:value,...   ("help" prints the table, a bare key means 1, = is as good
  *      as a colon; memory:NAME stands for the options of one of the first rows of presets.def)
- * Later: hak_option_set, mallctl and the mailbox, options that base/options.def marks LIVE or
- * ALWAYS; mallopt, retain_min and retain_idle; the profile's signal starts and stops sampling. The
- * environment is ignored in set-uid programs. An unknown key gives one warning that names the
+ * After the start hak_option_set, mallctl and the mailbox change options that base/options.def
+ * marks LIVE or ALWAYS, mallopt retain_min and retain_idle; the profile's signal switches sampling.
+ * The environment is ignored in set-uid programs. An unknown key gives one warning that names the
  * nearest one, a value out of range one that names the valid ones; both are fatal with strict:1. */
 #ifndef HAK_CONF_CONF_H
 #define HAK_CONF_CONF_H

@@ -76,13 +76,13 @@ enum { JE_ROWS = sizeof jemalloc_rows / sizeof *jemalloc_rows };
 _Static_assert(JE_ROWS <= 64, "a bit each");
 
 /* One source. */
-typedef struct jemalloc_items {
+typedef struct jemalloc_source {
     const char *name;
     uint64_t said; /* bits of rows that a later item has set */
     const jemalloc_row_t *final;
     hak_text_t *unknown; /* what has no effect, of all sources */
     unsigned mistakes;
-} jemalloc_t;
+} jemalloc_source_t;
 
 /* The number, of which a minus is its sign. */
 static bool jemalloc_number(const char *s, size_t length, int64_t *number) {
@@ -95,12 +95,12 @@ static bool jemalloc_number(const char *s, size_t length, int64_t *number) {
     return true;
 }
 
-static void jemalloc_set(jemalloc_t *from, const char *ours) {
+static void jemalloc_set(jemalloc_source_t *from, const char *ours) {
     from->mistakes += hak_conf_parse(ours, from->name);
 }
 
 /* As near to the value as the option can be. */
-static void jemalloc_set_number(jemalloc_t *from, const char *name, uint64_t value) {
+static void jemalloc_set_number(jemalloc_source_t *from, const char *name, uint64_t value) {
     HAK_TEXT(text, JE_ITEM_BYTES);
     const hak_conf_option_t *option = hak_conf_find(name, strlen(name));
     value = hak_most(option->least, hak_least(option->most, value));
@@ -109,7 +109,7 @@ static void jemalloc_set_number(jemalloc_t *from, const char *name, uint64_t val
 }
 
 /* false: the value is none of the option. */
-static bool jemalloc_set_switch(jemalloc_t *from, const jemalloc_row_t *row, bool is_on) {
+static bool jemalloc_set_switch(jemalloc_source_t *from, const jemalloc_row_t *row, bool is_on) {
     switch (row->rule) {
     case RULE_LACKS:
         return !is_on;
@@ -128,7 +128,7 @@ static bool jemalloc_set_switch(jemalloc_t *from, const jemalloc_row_t *row, boo
     }
 }
 
-static bool jemalloc_set_decay(jemalloc_t *from, int64_t ms) {
+static bool jemalloc_set_decay(jemalloc_source_t *from, int64_t ms) {
     unsigned i = 0;
     if (ms < -1) {
         return false;
@@ -143,7 +143,8 @@ static bool jemalloc_set_decay(jemalloc_t *from, int64_t ms) {
     return true;
 }
 
-static bool jemalloc_set_amount(jemalloc_t *from, const jemalloc_row_t *row, int64_t number) {
+static bool jemalloc_set_amount(jemalloc_source_t *from, const jemalloc_row_t *row,
+                                int64_t number) {
     bool is_power = row->rule != RULE_BYTES;
     if (number < 0 || (is_power && number > JE_LOG2_MOST)) {
         return false;
@@ -157,7 +158,7 @@ static bool jemalloc_set_amount(jemalloc_t *from, const jemalloc_row_t *row, int
     return true;
 }
 
-static bool jemalloc_set_value(jemalloc_t *from, const jemalloc_row_t *row, const char *s,
+static bool jemalloc_set_value(jemalloc_source_t *from, const jemalloc_row_t *row, const char *s,
                                size_t length) {
     int64_t number;
     switch (row->rule) {
@@ -199,7 +200,7 @@ static uint64_t jemalloc_bits(const jemalloc_row_t *row) {
 }
 
 /* false: unknown, or without a value of it. */
-static bool jemalloc_set_item(jemalloc_t *from, const char *item, size_t length) {
+static bool jemalloc_set_item(jemalloc_source_t *from, const char *item, size_t length) {
     const char *colon = memchr(item, ':', length);
     size_t name_length = colon != NULL ? (size_t)(colon - item) : length;
     for (unsigned i = 0; colon != NULL && i < JE_ROWS; i++) {
@@ -214,7 +215,7 @@ static bool jemalloc_set_item(jemalloc_t *from, const char *item, size_t length)
     return length == 0;
 }
 
-static void jemalloc_read(jemalloc_t *from, const char *name, const char *text) {
+static void jemalloc_read(jemalloc_source_t *from, const char *name, const char *text) {
     size_t end = strlen(text), start = end;
     from->name = name;
     for (; start != 0; end = start - 1) {
@@ -229,7 +230,7 @@ static void jemalloc_read(jemalloc_t *from, const char *name, const char *text) 
 }
 
 /* Sampling begins, and a report of it is made, by all options together. */
-static void jemalloc_sample(jemalloc_t *from) {
+static void jemalloc_sample(jemalloc_source_t *from) {
     if (!hak_jemalloc_conf.is_profiled || !hak_jemalloc_conf.is_active) {
         return;
     }
@@ -248,7 +249,7 @@ HAK_COLD unsigned hak_jemalloc_conf_read(const char *prefix, char *text, size_t 
     HAK_TEXT(link, JE_NAME_BYTES);
     HAK_TEXT(unknown, HAK_LINE_TEXT / 2);
     hak_text_t name = {.data = variable, .capacity = JE_NAME_BYTES};
-    jemalloc_t from = {.unknown = &unknown};
+    jemalloc_source_t from = {.unknown = &unknown};
     for (const char *at = prefix; *at != '\0'; at++) {
         hak_text_format(&name, "%c", *at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What jemalloc would read. */
+ * The settings that jemalloc would read. */
 #ifndef HAK_CONF_JEMALLOC_CONF_H
 #define HAK_CONF_JEMALLOC_CONF_H
 
 #include "base/words.h"
 
-/* Reads it through the buffer, where its names have the prefix. Returns the number of mistakes. */
+/* Reads them, and sets ours; `text` is a buffer to work in, `prefix` that of the names of variable,
+ * link and string. Returns the number of mistakes. */
 unsigned hak_jemalloc_conf_read(const char *prefix, char *text, size_t capacity);
 
 #endif

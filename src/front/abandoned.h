@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tcaches without a thread: those that a fork left in the child, and the memory of many. */
+ * Tcaches without a thread: what a fork leaves in the child, and how the memory of many unused
+ * ones is returned. */
 #ifndef HAK_FRONT_ABANDONED_H
 #define HAK_FRONT_ABANDONED_H
 

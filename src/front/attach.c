@@ -11,7 +11,8 @@
 
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
-HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] tcaches at the next search */
+HAK_LOCKED_STATE uint32_t
+    hak_tcache_search_count; /* [lock REGISTRY] searches from so many tcaches on */
 
 HAK_LOCKED_STATE hak_tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the one in use */
 HAK_LOCKED_STATE unsigned hak_tcache_group_left;       /* [lock REGISTRY] tcaches left in it */
@@ -104,7 +105,7 @@ static void tcache_enter(hak_tcache_t *tcache, const arrival_t *arrival, bool is
     tcache->is_attached = true;
 }
 
-/* One section: of all that threads share at their start, this lock is taken most. A new tcache is
+/* One locked section, as threads that start contend most for this lock. A new tcache is
  * entered without it, as its first touch costs a page fault. NULL: metadata is out. */
 static HAK_COLD hak_tcache_t *tcache_attach(hak_partition_t partition, const void *thread) {
     hak_bin_side_t *far_side = NULL; /* of a new one */
@@ -180,7 +181,8 @@ static bool is_one_short(const void *block, int32_t count, unsigned sc) {
     return count == 1 && block == NULL;
 }
 
-/* A handler ended the thread between the stores that move a block and count it: it is lost. */
+/* A handler ended the thread between the stores that move a block and count it: the block is lost.
+ */
 static void count_interrupted(hak_tcache_t *tcache) {
     for (uint64_t begun = tcache->begun; begun != 0; begun &= begun - 1) {
         unsigned sc = hak_ctz(begun);

@@ -52,7 +52,7 @@ void hak_event_pass_time(void);
 /* In the child of a fork: the next step begins at once. */
 void hak_event_after_fork(void);
 
-/* Whether a time has come, after which comes another: true for one of the threads that ask. */
+/* True for one thread each time that *due_ns has passed; moves it on by pause_ns. */
 HAK_INLINE bool hak_is_due(uint64_t *due_ns, uint64_t now, uint64_t pause_ns) {
     uint64_t due = hak_load_relaxed(due_ns);
     return now >= due && hak_cas_relaxed(due_ns, &due, now + pause_ns);

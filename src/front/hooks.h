@@ -8,7 +8,7 @@
 #include "base/wanted.h"
 
 extern size_t hak_profile_rate; /* [atomic] bytes a sample; 0: no sampling */
-/* [atomic] Large blocks in use that have a record, by their unit: most of the others don't ask. */
+/* [atomic] Sampled large blocks in use, by a hash of their unit: where it is 0, no free asks. */
 enum { HAK_PROFILE_PLACES = 64 };
 extern uint32_t hak_profile_large_count[HAK_PROFILE_PLACES];
 HAK_INLINE uint32_t *hak_profile_cell(const void *block) {

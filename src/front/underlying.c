@@ -9,7 +9,7 @@
  *
  * A plugin may have a heap of its own, and operators of C++ over it. Ours take the place of those
  * that it exports, not of those that it hides: their blocks come to our delete. So a pointer that
- * has no owner goes to the free or delete that an object defines which called. */
+ * has no owner goes to the free or delete of an object among its callers. */
 #include "front/underlying.h"
 
 #include "base/knobs.h"
@@ -117,7 +117,7 @@ bool hak_underlying_owns(const void *block) {
 
 enum { PASS_CALLERS = 8 };
 
-/* The function that frees, of those that the object defines which code lies in. NULL: none, or the
+/* The free or delete that the object around the code defines. NULL: none, or the
  * C library's, which was asked already. */
 static void *pass_target(uintptr_t code) {
     uintptr_t start = hak_libc_object_of((const void *)code).start;
@@ -128,7 +128,7 @@ static void *pass_target(uintptr_t code) {
     return is_known ? NULL : found;
 }
 
-/* A function that frees the block by our free again has no heap: false. */
+/* false: nobody took it, or who took it called our free for it again, and has no heap. */
 static HAK_COLD HAK_NOINLINE bool pass_on(void *block) {
     uintptr_t callers[PASS_CALLERS];
     hak_stack_at_t here = {.is_exact = true, .ends_unsure = true};

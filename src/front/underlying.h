@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks of the underlying allocator; os/libc.h has what makes them. */
+ * Blocks of the underlying allocator; os/libc.h has the functions that allocate from it. */
 #ifndef HAK_FRONT_UNDERLYING_H
 #define HAK_FRONT_UNDERLYING_H
 

@@ -297,7 +297,7 @@ static HAK_COLD size_t cache_trim(size_t keep_dirty, size_t keep_bytes, unsigned
 
 size_t hak_large_trim(size_t keep_bytes) {
     size_t given_back = cache_trim(keep_bytes, keep_bytes, UINT32_MAX);
-    (void)(HAK_HARDEN && hak_huge_quarantine_flush()); /* addresses, no memory, as in the next */
+    (void)(HAK_HARDEN && hak_huge_quarantine_flush()); /* these two return addresses, not memory */
     hak_vacant_unmap(HAK_SUPERSLAB_BYTES);
     hak_huge_records_trim();
     return given_back;

@@ -16,7 +16,7 @@ typedef struct hak_large {
     uint8_t units;   /* [atomic] only the block's user may change it, by resize */
     bool is_fresh;   /* of its user: it began as untouched small OS pages, and was not resized */
     bool is_guarded; /* of its user: guarded.h */
-    uint8_t tail;    /* of its user: dirty memory behind the bytes asked for, in TAIL_GRAIN */
+    uint8_t tail;    /* of its user: in TAIL_GRAIN: memory behind the bytes asked for */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -51,7 +51,10 @@ static hak_dense_t *large_use(unsigned units) {
 }
 
 /* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
-enum { LARGE_MOVE_MIN_BYTES = 128 << 10, TAIL_GRAIN = 512, TAIL_PART = 16 };
+enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
+
+/* A tail is counted in bytes that make its size fit a byte; all may hold a part of a limit. */
+enum { TAIL_GRAIN = 512, TAIL_PART = 16 }; /* docs/experiments/0156-dirty-tails-near-a-limit.md */
 HAK_LOCKED_STATE size_t hak_large_tail_grains; /* [atomic] of all records: of blocks in use */
 
 void hak_large_reclaim(size_t bytes) {
@@ -71,9 +74,9 @@ static hak_superslab_t *large_superslab(const void *block, hak_large_t **record)
     return superslab;
 }
 
-/* What is dirty of reused units behind the bytes asked for stays as long as the block: no reclaim
- * gets at it. Of a limit only a part may go to it. */
-static HAK_COLD void large_note_tail(hak_large_t *record, char *base, size_t bytes, size_t limit) {
+/* Of reused units the pages behind the bytes asked for may be dirty, and no reclaim can return
+ * them while the block lives. So they may hold only a part of the limit. */
+static HAK_COLD void large_bound_tail(hak_large_t *record, char *base, size_t bytes, size_t limit) {
     size_t used = hak_align_up(bytes, hak_os_page_bytes());
     size_t tail = (size_t)record->units * HAK_UNIT_BYTES - used;
     record->tail = (uint8_t)(tail / TAIL_GRAIN);
@@ -112,7 +115,7 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
     } else if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_bytes) != 0)) {
-        large_note_tail(record, span.base, bytes, hak_load_relaxed(&hak_knobs.limit_bytes));
+        large_bound_tail(record, span.base, bytes, hak_load_relaxed(&hak_knobs.limit_bytes));
     }
     return result;
 }

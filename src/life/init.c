@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Process start: runs once, at load or on the first slow path before that, perhaps before libc's
- * own initialisers. Order: facts, options, wiring, hooks. */
+ * own initialisers. Order: facts, wiring, options, then what depends on them; handlers last. */
 #include "conf/conf.h"
 #include "front/attach.h"
 #include "front/budget.h"

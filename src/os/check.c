@@ -28,8 +28,8 @@ static void fatal_part(hak_text_t *text, bool *is_open) {
 
 #define FATAL_BIT(name) (1u << HAK_FATAL_##name)
 
-/* What to do next, where the line is all there is. Kinds that are found long after the mistake are
- * found by the mistake itself where every block is guarded. */
+/* What to do next, where the line is all there is. Kinds that show long after the mistake (`late`)
+ * show at once where every block is guarded; `others` are no misuse of memory. */
 static void fatal_advise(hak_text_t *text, hak_fatal_kind_t kind, bool *is_open) {
     static const uint32_t others =
         FATAL_BIT(OPTION_STRICT) | FATAL_BIT(INLINE_VERSION) | FATAL_BIT(INVARIANT);

@@ -378,7 +378,7 @@ bool hak_os_move(void *base, size_t bytes, void *target, size_t new_bytes, bool 
     return true;
 }
 
-/* With nobody to wake or to move, it only compares the word. */
+/* With nobody to wake or to move it only compares the word: the kernel reads what we may not. */
 static long word_compare(uintptr_t word) {
     return hak_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0);
 }
@@ -391,7 +391,8 @@ HAK_AT_START hak_os_peek_t hak_os_peek(const void *word) {
     return result == -EAGAIN ? HAK_OS_PEEK_OTHER : HAK_OS_PEEK_UNKNOWN;
 }
 
-/* A filter may answer anything, but then for an address of the kernel's, too. */
+/* A filter of system calls may fake any answer, but then also that for an address of the kernel's.
+ */
 static bool word_is_readable(uintptr_t at) {
     long result = word_compare(hak_align_down(at, sizeof(uint32_t)));
     return (result == 0 || result == -EAGAIN) && word_compare(-(uintptr_t)4096) == -EFAULT;

@@ -133,10 +133,10 @@ typedef struct hak_os_trap {
 typedef bool hak_os_trap_handler_t(const hak_os_trap_t *trap);
 bool hak_os_trap_install(hak_os_trap_handler_t *handler);
 
-/* Calls `told` when the signal comes, in any thread and in its middle: it may store a word, no
+/* Calls `handler` when the signal comes, in any thread and in its middle: it may store a word, no
  * more. false: the program handles or ignores the signal already, or it is none. */
 typedef void hak_os_signal_handler_t(void);
-bool hak_os_signal_install(int signal, hak_os_signal_handler_t *told);
+bool hak_os_signal_install(int signal, hak_os_signal_handler_t *handler);
 
 /* The kernel's module yama no longer keeps others of the user from reading this process, until it
  * forks; without the module nothing happens. */

@@ -89,7 +89,7 @@ bool hak_os_fault_hit(hak_os_call_t call); /* before each call; true: it shall f
 bool hak_os_fault_file(const char *path, char *buffer, size_t capacity, size_t *length);
 uint64_t hak_os_fault_clock(uint64_t now_ns);
 uint32_t hak_os_fault_cpu(uint32_t cpu); /* the CPU that the caller shall run on */
-/* Before a write to standard error; true: the test has the text. Without one: before an abort. */
+/* Before a write to standard error; true: the test keeps the text. NULL: before an abort. */
 bool hak_os_fault_report(const char *data, size_t length);
 void hak_os_fault_mapped(void *base, size_t bytes); /* reports fresh memory */
 void hak_os_fault_touch(const void *block);         /* reports a first touch, before it */

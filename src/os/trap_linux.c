@@ -176,7 +176,7 @@ static void signal_enter(int signal) {
     signal_handler();
 }
 
-bool hak_os_signal_install(int signal, hak_os_signal_handler_t *told) {
+bool hak_os_signal_install(int signal, hak_os_signal_handler_t *handler) {
     trap_action_t before = {0};
     trap_action_t ours = {.handler.plain = signal_enter, .flags = SA_RESTART | SA_ONSTACK};
 #if defined(__x86_64__)

@@ -255,7 +255,7 @@ static HAK_COLD void sample_large(hak_tcache_t *tcache, void *block, size_t size
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
-/* Another thread may get the address next, and its listeners are told of that. */
+/* Tells the free before the block is free: another thread may get the address at once. */
 static HAK_COLD uint64_t sample_take(const void *block) {
     uint64_t token = hak_profile_store_take(hak_tag_strip(block));
     if (token != 0) {
@@ -264,7 +264,7 @@ static HAK_COLD uint64_t sample_take(const void *block) {
     return token;
 }
 
-/* A large block that is kept begins anew for the listeners: it did not move. */
+/* A large block that is kept is told as a new one, as its free was told already. */
 static HAK_COLD void sample_end(const void *block, uint64_t token, bool is_kept) {
     if (is_kept) {
         hak_profile_store_keep(token);

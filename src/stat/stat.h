@@ -20,18 +20,18 @@
 /* Bytes: name, text. */
 #define HAK_STAT_BYTES(X)                                                                          \
     X(mapped, "address space of superslabs and of huge blocks, cached ones included")              \
-    X(in_use, "small blocks that are not free in their slabs, large and huge blocks")              \
+    X(in_use, "blocks the program holds, and free ones in caches or on their way")                 \
     X(live, "small blocks the program holds")                                                      \
     X(cached, "free small blocks in bins of threads")                                              \
     X(remote, "free small blocks sent to other CPUs' heaps, not received yet")                     \
     X(quarantine, "free small blocks held back (hardened library)")                                \
     X(lost, "free small blocks in caches of threads that a fork left behind")                      \
     X(slab_free, "free small blocks in their slabs")                                               \
-    X(uncarved, "small blocks of slabs that were never handed out")                                \
+    X(uncarved, "parts of slabs from which no block was handed out yet")                           \
     X(slab_tail, "ends of slabs after their last block")                                           \
     X(hole, "memory of slabs that was returned to the kernel and not used since")                  \
-    X(large, "large blocks the program holds: above 64 KiB")                                       \
-    X(moving, "memory between two uses, held back or a guard (hardened library); else 0 at rest")  \
+    X(large, "large blocks the program holds: from 64 KiB to 1 MiB")                               \
+    X(moving, "memory a thread takes or returns now; hardened: held back and guards")              \
     X(unused_dirty, "unused parts of superslabs that hold memory")                                 \
     X(unused_clean, "unused parts of superslabs that hold none")                                   \
     X(huge, "huge blocks the program holds: above 1 MiB")                                          \
@@ -42,10 +42,10 @@
 
 /* Numbers: name in text, in JSON, as a metric; text. */
 #define HAK_STAT_COUNTS(X)                                                                         \
-    X(superslab_count, superslabs, superslabs, "mappings of 4 MiB for small and large blocks")     \
+    X(superslab_count, superslabs, superslabs, "areas of 4 MiB for small and large blocks")        \
     X(thread_count, threads, threads, "threads that have a cache of their own")                    \
     X(tcache_count, tcaches, tcaches, "caches of threads, and those kept for threads to come")     \
-    X(large_count, large, large_blocks, "large blocks the program holds: above 64 KiB")            \
+    X(large_count, large, large_blocks, "large blocks the program holds: from 64 KiB to 1 MiB")    \
     X(huge_count, huge, huge_blocks, "huge blocks the program holds: above 1 MiB")
 
 /* Of a class, in blocks: name, text. */

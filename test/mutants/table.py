@@ -113,7 +113,7 @@ MUTANTS = [
     # --- life
     Mutant("child_keeps_users_of_owners", "src/slab/owner.c",
            "        o->users = 0;", "",
-           "unit_front_left"),
+           "unit_front_abandoned"),
     Mutant("child_keeps_the_locks", "src/life/fork.c",
            "    hak_lock_fork_end(true);", "",
            "life_fork_hak"),
