@@ -16,12 +16,12 @@ enum {
     BATCH = 256, /* records and pointers that are read at once */
     TRIES = 3,   /* of a superslab that contradicts itself */
     BITMAP_WORDS = 64,
-    SUM_PART = 100, /* RSS and the sum of causes may differ by this part */
+    SUM_DIVISOR = 100, /* RSS and the sum of causes may differ by this part */
 };
 
 /* A running process may take and give back memory between the two. */
 static bool is_apart(uint64_t a, uint64_t b) {
-    return hak_most(a, b) - hak_least(a, b) > hak_most(a, b) / SUM_PART;
+    return hak_most(a, b) - hak_least(a, b) > hak_most(a, b) / SUM_DIVISOR;
 }
 
 const char *obs_ranges_doubt(uint64_t sum_bytes, uint64_t rss_bytes) {

@@ -25,7 +25,7 @@ typedef struct rss_work {
 } rss_work_t;
 
 /* The process may take and give back memory while it is looked at. */
-enum { SHARED_PART = 10 };
+enum { SHARED_DIVISOR = 10 };
 
 /* All of the range, if the kernel does not tell. */
 static size_t look(rss_work_t *work, const char *base, size_t bytes) {
@@ -185,7 +185,7 @@ static bool lacks_shared(const obs_mapping_t *mapping) {
     uint64_t all = obs_resident(reader, mapping->start, bytes);
     uint64_t lacking = hak_excess(all, mapping->resident_bytes);
     return all != SIZE_MAX && lacking != 0 &&
-           hak_excess(shared, lacking) <= mapping->resident_bytes / SHARED_PART;
+           hak_excess(shared, lacking) <= mapping->resident_bytes / SHARED_DIVISOR;
 }
 
 static void look_at_mapping(size_t number, rss_work_t *work) {

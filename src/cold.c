@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The other translation unit of the libraries: code that an ordinary program never runs, for
- * reports, options and errors. It lies behind all other code (api/place.ld), so that its pages are
- * not read. */
+ * The other translation unit of the libraries: code that a start and the common paths never
+ * run, for reports, options, errors, and stacks of watched blocks. It lies behind all other code
+ * (api/place.ld), so that its pages are not read. */
 #define _GNU_SOURCE 1
 #include "base/knobs.c"
 #include "base/probe.c"

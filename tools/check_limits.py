@@ -13,7 +13,7 @@ FILE_LINES = {  # file or suffix -> lines
     "README.md": 160, "CHANGELOG.md": 200, "CONTRIBUTING.md": 200, "src/README.md": 120, "src/LAYERS": 60,
     "src/unity.c": 90, "include/hakmem/hakmem.h": 350, "include/hakmem/hakmem.hpp": 250,
 }
-SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 16127, 24571
+SOURCE_LINES, HEADER_LINES, TEST_LINES, CORE_LINES, ALL_LINES = 450, 250, 300, 16133, 24580
 BOXES = ("conf", "reclaim", "stat", "guard", "profile", "stack", "door", "compat")  # what allocates does without them,
 BOX_FILES = ("src/base/options.def", "src/life/exit_report.c", "src/base/observer.h", "src/life/mailbox.c", "src/base/mailbox.h")  # and without these, each a part of one
 FUNCTION_LINES, HIT_FUNCTION_LINES, PARAMETERS, NESTING = 60, 40, 6, 4

@@ -59,8 +59,8 @@ DETAILS = """
 - `huge_pages`: with `learn:1` a page is opened where its first touch is cheap enough. `advised` asks the kernel at start
   (Linux 6.18 or newer) to back no other memory of the process, nor of the programs that it starts, with huge pages where the
   system backs all memory with them.
-- `guard_rate`: blocks are sampled as they leave their slabs. With the default one process in 16 watches up to 10 blocks per
-  second more than its rate says, so that short runs of many processes find something.
+- `guard_rate`: blocks are sampled as they leave their slabs. With the default a process that has watched a block, and one
+  in 16 from its start on, watches up to 10 per second more than its rate says: short runs of many processes find something.
 - `report`: `profile` writes JSON, `leaks` what is still allocated, by call site; both sample each 512k unless `profile_rate` says
   otherwise. `json` is `stats` as JSON.
 - `profile_rate`: an allocation of few bytes is sampled with the probability size / rate, and stands for rate / size of its kind.

@@ -117,16 +117,4 @@ HAK_INLINE size_t hak_most(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Sets bit `index` modulo 64 of the word; whether it was set. */
-HAK_INLINE bool hak_set_bit(uint64_t *word, uint64_t index) {
-    bool was_set;
-#if defined(__x86_64__)
-    __asm__("btsq %2, %0" : "+r"(*word), "=@ccc"(was_set) : "r"(index));
-#else
-    was_set = (*word >> index % 64 & 1) != 0;
-    *word |= 1ull << index % 64;
-#endif
-    return was_set;
-}
-
 #endif

@@ -31,7 +31,7 @@
     X(superslab_map, "superslabs, of 4 MiB each, mapped from the kernel")                          \
     X(superslab_unmap, "superslabs, of 4 MiB each, given back to the kernel")                      \
     X(huge_page_skipped, "2 MiB ranges kept on small pages because huge ones were slow to touch")  \
-    X(purge_calls, "calls that returned unused memory to the kernel and kept its addresses")       \
+    X(purge_calls, "calls that asked the kernel to take unused memory and leave its addresses")    \
     X(purge_units, "pieces of 64 KiB whose memory was returned to the kernel")                     \
     X(purge_regret_units, "pieces of 64 KiB needed again after their memory was returned")         \
     X(learner_change, "times the learner changed how long unused memory is kept")                  \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The live parameters of the core, all [atomic], relaxed. conf/, mallopt and mallctl write the
- * options; life/ and guard/ turn off what the system forbids; reclaim/ writes the rest. */
+ * options; life/ and guard/ turn off what the system forbids, life/ turns on what a report at exit
+ * needs; reclaim/ writes the rest. */
 #ifndef HAK_BASE_KNOBS_H
 #define HAK_BASE_KNOBS_H
 
@@ -36,7 +37,7 @@ typedef struct hak_knobs {
     size_t limit_bytes; /* of the tightest control group; 0: none known */
     /* --- set by reclaim/target.c; read by span/ */
     size_t retain_learned_percent; /* extra share; 0 to 100 */
-    /* --- set by mallopt, too */
+    /* --- set by mallopt and mallctl, too */
     size_t retain_min_bytes, retain_idle_bytes;
 } hak_knobs_t;
 #undef HAK_OPTION

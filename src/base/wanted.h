@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What lower ranks want of higher ones: bits that are set under locks, and calls. */
+ * What lower ranks want of higher ones: bits, perhaps set while a lock is held, and calls. */
 #ifndef HAK_BASE_WANTED_H
 #define HAK_BASE_WANTED_H
 
 #include "base/atomics.h"
 #include "base/check.h"
 
-/* Requests of lower layers to reclaim/: bits, set under their locks. */
+/* Requests of lower layers to reclaim/: bits, perhaps set while they hold a lock. */
 enum {
     HAK_WANTED_PURGE = 1, /* more units are unused than the bound */
     HAK_WANTED_PEAK = 2,  /* the heap is about to grow beyond its peak (hak_span_peak_bytes) */

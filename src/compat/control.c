@@ -160,8 +160,8 @@ static int dss_set(const hak_je_row_t *row, const char *text) {
 static uint64_t bin_value(const control_call_t *call) {
     unsigned bin = (unsigned)call->number[call->row->kind >= HAK_JE_CURREGS];
     if (call->row->kind < HAK_JE_CURREGS) {
-        size_t bytes = call->row->kind == HAK_JE_BIN_REGIONS ? 1 : hak_bin_bytes(bin);
-        return call->row->kind == HAK_JE_BIN_SIZE ? bytes : bytes * hak_bin_regions(bin);
+        size_t bytes = call->row->kind == HAK_JE_BIN_REGIONS ? 1 : hak_je_bin_bytes(bin);
+        return call->row->kind == HAK_JE_BIN_SIZE ? bytes : bytes * hak_je_bin_regions(bin);
     }
     const uint64_t *figure = &hak_compat_figures()->bin[bin].curregs;
     return hak_compat_is_heap(call->number[0])

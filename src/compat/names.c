@@ -47,9 +47,9 @@ static bool name_has_number(const hak_je_row_t *row, size_t index, size_t number
     size_t length;
     const char *of = name_part(row, index - 1, &length);
     if (strncmp(of, "bin", 3) == 0) {
-        return number < HAK_BINS;
+        return number < HAK_JE_BINS;
     }
-    return *of == 'l' ? number < HAK_LEXTENTS : hak_compat_is_arena_name(number);
+    return *of == 'l' ? number < HAK_JE_LEXTENTS : hak_compat_is_arena_name(number);
 }
 
 /* Whether the part is that word, or may be that number. */

@@ -39,23 +39,23 @@ static size_t class_bytes(unsigned index) {
     return base + ((index - BIN_LINEAR) % 4 + 1) * (base / 4);
 }
 
-size_t hak_bin_bytes(unsigned bin) {
+size_t hak_je_bin_bytes(unsigned bin) {
     return class_bytes(bin);
 }
 
 size_t hak_lextent_bytes(unsigned lextent) {
-    return class_bytes(HAK_BINS + lextent);
+    return class_bytes(HAK_JE_BINS + lextent);
 }
 
-unsigned hak_bin_of_class(unsigned sc) {
+unsigned hak_je_bin_of_class(unsigned sc) {
     size_t last = hak_sc_info[sc].bytes - 1;
     unsigned log2 = hak_log2(last);
     return last < 64 ? (unsigned)(last / 8)
                      : BIN_LINEAR + (log2 - 6) * 4 + (unsigned)(last >> (log2 - 2)) - 4;
 }
 
-uint32_t hak_bin_regions(unsigned bin) {
-    size_t bytes = hak_bin_bytes(bin);
+uint32_t hak_je_bin_regions(unsigned bin) {
+    size_t bytes = hak_je_bin_bytes(bin);
     const hak_sc_info_t *info = &hak_sc_info[hak_sc_of(bytes - HAK_CANARY_BYTES)];
     return info->bytes == bytes ? info->blocks : (uint32_t)(HAK_UNIT_BYTES / bytes);
 }
@@ -102,8 +102,8 @@ static void usage_superslab(hak_superslab_t *superslab, void *context) {
     }
 }
 
-/* The rank below which the blocks of slabs fit into the free places above it. In 32nds of a slab,
- * with each part's slabs in its middle. */
+/* The rank below which the blocks of slabs fit into the free places above it. Counts fullness in
+ * 32nds of a slab, each slab at the middle of its 32nd. */
 static uint32_t source_below(const hak_usage_t *of, const uint32_t part[USAGE_PARTS],
                              uint32_t capacity) {
     uint64_t used = of->used - (of->slabs - of->nonfull) * capacity;
@@ -174,14 +174,14 @@ typedef struct refresh {
 /* Free blocks that no move could turn into a free slab count as in use: else programs would move
  * blocks for ever. */
 static void fill_bin(refresh_t *work, unsigned sc) {
-    unsigned bin = hak_bin_of_class(sc);
+    unsigned bin = hak_je_bin_of_class(sc);
     const hak_usage_t *of = &work->usage.of[sc];
-    if (bin >= HAK_BINS) {
+    if (bin >= HAK_JE_BINS) {
         return;
     }
-    uint64_t capacity = hak_sc_info[sc].blocks, regions = hak_bin_regions(bin);
+    uint64_t capacity = hak_sc_info[sc].blocks, regions = hak_je_bin_regions(bin);
     uint64_t full = of->slabs - of->nonfull, part = of->used - full * capacity;
-    hak_bin_figures_t *figures = &work->figures.bin[bin];
+    hak_je_bin_figures_t *figures = &work->figures.bin[bin];
     figures->curslabs += of->slabs;
     uint64_t least = (part + capacity - 1) / capacity; /* slabs that hold these blocks */
     figures->nonfull_slabs += least < of->nonfull ? of->nonfull : 0;
@@ -234,12 +234,12 @@ void hak_compat_refresh(hak_compat_figures_t *figures) {
 
 static HAK_UNORDERED void use_of_slab(const void *block, uint32_t entry, hak_utilization_t *out) {
     const hak_slab_t *slab = hak_slab_of(block);
-    unsigned sc = hak_sc_of_entry(entry), bin = hak_bin_of_class(sc);
+    unsigned sc = hak_sc_of_entry(entry), bin = hak_je_bin_of_class(sc);
     uint32_t capacity = hak_sc_info[sc].blocks, free = hak_single_writer_load(&slab->free_count);
     uint32_t carved = hak_single_writer_load(&slab->carved);
     free = hak_slab_entry_is_sampled(entry) ? 0 : hak_least(free, carved);
-    out->regions = hak_bin_regions(bin);
-    out->bytes = out->regions * hak_bin_bytes(bin);
+    out->regions = hak_je_bin_regions(bin);
+    out->bytes = out->regions * hak_je_bin_bytes(bin);
     out->free = free * out->regions / capacity;
     hak_owner_t *owner = hak_load_relaxed(&slab->owner);
     const hak_slab_t *current = hak_load_relaxed(&owner->current[sc]);
@@ -247,7 +247,7 @@ static HAK_UNORDERED void use_of_slab(const void *block, uint32_t entry, hak_uti
 }
 
 /* Those of its bin may be older. */
-static void use_of_bin(const hak_bin_figures_t *bin, hak_utilization_t *out) {
+static void use_of_bin(const hak_je_bin_figures_t *bin, hak_utilization_t *out) {
     uint64_t all = hak_load_relaxed(&bin->curslabs) * out->regions;
     uint64_t free = hak_excess(all, hak_load_relaxed(&bin->curregs));
     out->bin_regions = hak_most(all, out->regions);
@@ -259,15 +259,16 @@ void hak_compat_utilization(const void *block, const hak_compat_figures_t *figur
                             hak_utilization_t *out) {
     uint32_t entry = hak_pagemap_get(hak_pagemap_base(), block), low = entry & HAK_KIND_MASK;
     *out = (hak_utilization_t){0};
-    unsigned bin = hak_slab_is_entry(entry) ? hak_bin_of_class(hak_sc_of_entry(entry)) : HAK_BINS;
-    if (bin < HAK_BINS) {
+    unsigned bin =
+        hak_slab_is_entry(entry) ? hak_je_bin_of_class(hak_sc_of_entry(entry)) : HAK_JE_BINS;
+    if (bin < HAK_JE_BINS) {
         use_of_slab(block, entry, out);
         if (figures != NULL) {
             use_of_bin(&figures->bin[bin], out);
         }
     } else if (low == HAK_KIND_GUARD || low == HAK_KIND_ZERO_SIZE) {
-        out->regions = hak_bin_regions(0);
-        out->bytes = out->regions * hak_bin_bytes(0);
+        out->regions = hak_je_bin_regions(0);
+        out->bytes = out->regions * hak_je_bin_bytes(0);
     } else if (hak_slab_is_entry(entry) || low == HAK_KIND_LARGE || low == HAK_KIND_HUGE) {
         out->regions = 1;
         out->bytes = hak_slab_is_entry(entry) ? hak_sc_info[hak_sc_of_entry(entry)].bytes

@@ -14,22 +14,23 @@ typedef struct hak_usage {
 
 /* jemalloc's table of small classes, with a quantum of 8 bytes. Ours are shown under the next size,
  * their blocks scaled to the number that the bin's slabs have. */
-enum { HAK_BINS = 39, HAK_LEXTENTS = 196 };
-size_t hak_bin_bytes(unsigned bin);
+enum { HAK_JE_BINS = 39, HAK_JE_LEXTENTS = 196 };
+size_t hak_je_bin_bytes(unsigned bin);
 size_t hak_lextent_bytes(unsigned lextent);
-uint32_t hak_bin_regions(unsigned bin);
-unsigned hak_bin_of_class(unsigned sc); /* HAK_BINS or more: the class is no small one of theirs */
+uint32_t hak_je_bin_regions(unsigned bin);
+unsigned
+hak_je_bin_of_class(unsigned sc); /* HAK_JE_BINS or more: the class is no small one of theirs */
 
-typedef struct hak_bin_figures {
+typedef struct hak_je_bin_figures {
     uint64_t curregs, curslabs, nonfull_slabs; /* in the order of HAK_JE_CURREGS ... */
-} hak_bin_figures_t;
+} hak_je_bin_figures_t;
 
 /* Of the heap, as of the last epoch. */
 typedef struct hak_compat_figures {
     uint64_t allocated, active, metadata, resident, mapped, retained;
     uint64_t small_allocated, large_allocated, tcache_bytes, pactive, pdirty, purge_calls,
         purged_pages, scavenger_runs, threads;
-    hak_bin_figures_t bin[HAK_BINS];
+    hak_je_bin_figures_t bin[HAK_JE_BINS];
 } hak_compat_figures_t;
 
 /* Reads all figures anew. */

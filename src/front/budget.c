@@ -10,10 +10,10 @@
 #include "os/optional.h"
 
 enum {
-    BUDGET_LEFT_PART = 4,
+    BUDGET_LEFT_DIVISOR = 4,
     BUDGET_SHARE_TIMES = 2,
-    BUDGET_FLOOR = 4096, /* a thread may draw this much of its share even if none is left */
-    INITIAL_PART = 128,  /* of its share, a bin's first capacity */
+    BUDGET_FLOOR = 4096,   /* a thread may draw this much of its share even if none is left */
+    INITIAL_DIVISOR = 128, /* of its share, a bin's first capacity */
     INITIAL_LEAST = 128,
     SHRINK_CLASSES = 4, /* bins per event, and blocks flushed of each: bound its work */
     SHRINK_BLOCKS = 64,
@@ -50,7 +50,7 @@ size_t hak_budget_drawn_bytes(void) {
 /* The most that one thread may have drawn. */
 static size_t budget_most(size_t budget) {
     size_t drawn = hak_budget_drawn_bytes();
-    size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_PART : 0;
+    size_t part = drawn < budget ? (budget - drawn) / BUDGET_LEFT_DIVISOR : 0;
     return hak_most(part, budget_share(budget));
 }
 
@@ -191,7 +191,7 @@ void hak_budget_quit(void) {
 }
 
 uint32_t hak_budget_initial_bytes(void) {
-    size_t bytes = budget_share(hak_budget_bytes()) / INITIAL_PART;
+    size_t bytes = budget_share(hak_budget_bytes()) / INITIAL_DIVISOR;
     return (uint32_t)hak_least(hak_most(bytes, INITIAL_LEAST), HAK_BIN_INITIAL_BYTES);
 }
 

@@ -7,6 +7,7 @@
  *   entry of the unit   state                             outcome
  *   slab                the hit path's push found no slot free_to_full_bin: tick, flush
  *   large, huge         not the start of the block        fatal, INTERIOR_FREE
+ *                       freed by two threads at once      fatal, DOUBLE_FREE
  *                       else                              free_large
  *   body of a large one                                   fatal, INTERIOR_FREE
  *   guarded                                               hak_services.guard_free

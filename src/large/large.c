@@ -54,7 +54,10 @@ static hak_dense_t *large_use(unsigned units) {
 enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
 
 /* A tail is counted in bytes that make its size fit a byte; all may hold a part of a limit. */
-enum { TAIL_GRAIN = 512, TAIL_PART = 16 }; /* docs/experiments/0156-dirty-tails-near-a-limit.md */
+enum {
+    TAIL_GRAIN = 512,
+    TAIL_DIVISOR = 16
+}; /* docs/experiments/0156-dirty-tails-near-a-limit.md */
 HAK_LOCKED_STATE size_t hak_large_tail_grains; /* [atomic] of all records: of blocks in use */
 
 void hak_large_reclaim(size_t bytes) {
@@ -81,7 +84,7 @@ static HAK_COLD void large_bound_tail(hak_large_t *record, char *base, size_t by
     size_t tail = (size_t)record->units * HAK_UNIT_BYTES - used;
     record->tail = (uint8_t)(tail / TAIL_GRAIN);
     size_t all = hak_add_relaxed(&hak_large_tail_grains, record->tail) * TAIL_GRAIN + tail;
-    if (all > limit / TAIL_PART && hak_os_purge(base + used, tail)) {
+    if (all > limit / TAIL_DIVISOR && hak_os_purge(base + used, tail)) {
         hak_sub_relaxed(&hak_large_tail_grains, record->tail);
         record->tail = 0;
     }

@@ -192,7 +192,7 @@ static uint64_t stat_number(const char *stat, const char *key) {
     return value != NO_BOUND ? value : 0;
 }
 
-enum { MEMORY_NEAR_PART = 4 }; /* of the limit; with more room no exact value is needed */
+enum { MEMORY_NEAR_DIVISOR = 4 }; /* of the limit; with more room no exact value is needed */
 
 /* If little is left, subtracts file pages, which the kernel can drop: memory.stat has them in its
  * first kilobyte. Recently used ones, too: else a program that keeps reading its files would purge
@@ -200,7 +200,7 @@ enum { MEMORY_NEAR_PART = 4 }; /* of the limit; with more room no exact value is
  * pages. false: unreadable. */
 static bool level_memory(const cgroup_level_t *level, hak_os_memory_t *memory) {
     char stat[CGROUP_TEXT_BYTES];
-    if (memory_room(memory) >= memory->limit_bytes / MEMORY_NEAR_PART ||
+    if (memory_room(memory) >= memory->limit_bytes / MEMORY_NEAR_DIVISOR ||
         level->files[GROUP_STAT].number == -1) {
         return true;
     }

@@ -42,6 +42,18 @@ HAK_INLINE unsigned hak_cpu_words_returned(const unsigned char *code, bool *pops
     return *pops_frame ? 2 : adds ? code[3] / 8u + 1 : 0;
 }
 
+/* Sets bit `index` modulo 64 of the word; whether it was set. */
+HAK_INLINE bool hak_cpu_set_bit(uint64_t *word, uint64_t index) {
+    bool was_set;
+#if defined(__x86_64__)
+    __asm__("btsq %2, %0" : "+r"(*word), "=@ccc"(was_set) : "r"(index));
+#else
+    was_set = (*word >> index % 64 & 1) != 0;
+    *word |= 1ull << index % 64;
+#endif
+    return was_set;
+}
+
 /* The instruction here, the stack pointer, the frame pointer. */
 HAK_INLINE void hak_cpu_registers(uintptr_t *code, uintptr_t *stack, uintptr_t *frame) {
 #if defined(__x86_64__)

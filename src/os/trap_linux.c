@@ -183,7 +183,7 @@ bool hak_os_signal_install(int signal, hak_os_signal_handler_t *handler) {
     ours.flags |= TRAP_RESTORER;
     ours.restorer = hak_os_trap_return;
 #endif
-    signal_handler = told;
+    signal_handler = handler;
     bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
                     signal == SIGTRAP || signal == SIGABRT;
     return !is_fault && !(HAK_FAULT && hak_os_fault_hit(HAK_OS_CALL_SIGNAL)) &&

@@ -2,8 +2,8 @@
  *
  * The heap profiler: which call sites hold the memory, from a sample of the allocations.
  *
- * Every byte that is allocated is a sample's with the same small probability, 1 / rate, regardless
- * of all others: a Poisson process. So an allocation of S bytes is sampled with the probability
+ * Each allocated byte is sampled with probability 1 / rate, regardless of all others: a Poisson
+ * process. So an allocation of S bytes is sampled with the probability
  * p = 1 - e^(-S / rate), and stands for 1 / p allocations of its kind, its weight. S is what the
  * block takes: the bytes of its size class, or of its units. All sums of weights are unbiased;
  * their variance is known, too (docs/profiling.md).

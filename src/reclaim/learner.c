@@ -6,7 +6,7 @@
 #include "os/lock.h"
 
 enum {
-    CLEAR_PART = 8,       /* cheaper by this part of the price, */
+    CLEAR_DIVISOR = 8,    /* cheaper by this part of the price, */
     CLEAR_KIB = 4 << 10,  /* and by this much: decides */
     WRONG_KIB = 64 << 10, /* twice the price foretold, and this much: the forecast is wrong */
     EVEN_PERCENT = 5, /* with such a retain_percent, holding for a step costs as much as taking */
@@ -26,7 +26,7 @@ static uint64_t price_sum(const hak_price_t *price) {
     return price->taken + price->held;
 }
 
-/* What fades of a sum, down to 0 in the end. */
+/* The part of a sum that is forgotten, rounded up, so that sums reach 0. */
 static uint64_t faded(uint64_t sum, uint64_t steps) {
     return (sum * steps + HAK_LEARNER_FADE - 1) / HAK_LEARNER_FADE;
 }
@@ -91,7 +91,7 @@ static void learner_step(learner_t *learner, const hak_learner_reading_t *readin
     uint64_t present = price_sum(&view->price[view->strategy]);
     uint64_t least = price_sum(&view->price[best]);
     bool is_wrong = decides && learner->debt_kib > (int64_t)(present + WRONG_KIB);
-    bool is_clear = least + least / CLEAR_PART + CLEAR_KIB < present;
+    bool is_clear = least + least / CLEAR_DIVISOR + CLEAR_KIB < present;
     if (is_wrong || (is_clear && reading->now_ns >= learner->since_ns + learner->wait_ns)) {
         view->strategy = is_wrong ? HAK_STRATEGY_STANDARD : best;
         view->is_locked = is_wrong;

@@ -22,26 +22,26 @@ enum {
     READ_OVER_LEAST = 2 << 20, /* unused; with less, an excess does not matter */
     /* The reserve, a part of the limit, stays free for growth between two reads and for other
      * processes; the hard part of the reserve stays free at any cost. */
-    RESERVE_PART = 16,
+    RESERVE_DIVISOR = 16,
     RESERVE_MOST = 1 << 30,
-    RESERVE_HARD_PART = 4,
+    RESERVE_HARD_DIVISOR = 4,
     /* Tight: less than this part of the limit would be free after full reclaim. */
-    TIGHT_PART = 8,
-    RELAXED_PART = 4,
+    TIGHT_DIVISOR = 8,
+    RELAXED_DIVISOR = 4,
     /* Bytes that may go until the next read: some milliseconds; each back-off halves them. */
     STEP_LEAST = 32 << 20,
-    STEP_PART = 256, /* of the memory of the process */
+    STEP_DIVISOR = 256, /* of the memory of the process */
     BACKOFF_MOST = 5,
     MISSES_MOST = 8,
     LIMIT_KEPT = 1 << 20,  /* unused units that always stay */
     LIMIT_MOST = 64 << 20, /* per call: some milliseconds */
-    /* Memory taken between two reads, as soon as less than 1/NEAR_PART of the limit is left. */
-    GRAIN_PART = 64,
+    /* Memory taken between two reads, as soon as less than 1/NEAR_DIVISOR of the limit is left. */
+    GRAIN_DIVISOR = 64,
     GRAIN_LEAST = 1 << 20,
     GRAIN_MOST = 32 << 20,
-    GRAIN_OVER_PART = 4, /* of that, where all pools had too little */
-    NEAR_PART = 4,
-    FAR_PART = 4, /* of what may be taken until then, before the next read */
+    GRAIN_OVER_DIVISOR = 4, /* of that, where all pools had too little */
+    NEAR_DIVISOR = 4,
+    FAR_DIVISOR = 4, /* of what may be taken until then, before the next read */
 };
 
 /* docs/experiments/0029-cgroup-memory.md */
@@ -71,8 +71,8 @@ static void limit_learn(void) {
 /* Memory taken between two reads: near the limit a part of it, else a part of what may be taken
  * until it is near, as there may be other processes that grow alike. */
 static void limit_set_allowance(uint64_t limit, uint64_t used) {
-    size_t grain = hak_least(hak_most(limit / GRAIN_PART, GRAIN_LEAST), GRAIN_MOST);
-    size_t far = hak_excess(limit / NEAR_PART * (NEAR_PART - 1), used) / FAR_PART;
+    size_t grain = hak_least(hak_most(limit / GRAIN_DIVISOR, GRAIN_LEAST), GRAIN_MOST);
+    size_t far = hak_excess(limit / NEAR_DIVISOR * (NEAR_DIVISOR - 1), used) / FAR_DIVISOR;
     hak_store_relaxed(&hak_limit.grain_bytes, grain);
     hak_store_relaxed(&hak_limit.allow_bytes, hak_most(grain, far));
 }
@@ -81,15 +81,15 @@ static void limit_set_allowance(uint64_t limit, uint64_t used) {
 static void limit_set(const hak_os_memory_t *memory, const hak_footprint_t *has) {
     uint64_t limit = hak_least(memory->limit_bytes, 1ull << 60);
     uint64_t used = hak_least(memory->used_bytes, 1ull << 60);
-    uint64_t reserve = hak_least(limit / RESERVE_PART, RESERVE_MOST);
+    uint64_t reserve = hak_least(limit / RESERVE_DIVISOR, RESERVE_MOST);
     uint64_t may_have = hak_excess(has->all_bytes + limit, used);
     uint64_t room = hak_excess(limit + has->unused_bytes + has->cached_bytes, used);
-    uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_PART : TIGHT_PART;
-    size_t step = STEP_LEAST + has->all_bytes / STEP_PART;
+    uint64_t part = hak_load_relaxed(&hak_knobs.is_tight) ? RELAXED_DIVISOR : TIGHT_DIVISOR;
+    size_t step = STEP_LEAST + has->all_bytes / STEP_DIVISOR;
     step >>= hak_load_relaxed(&hak_limit.backoff);
     hak_store_relaxed(&hak_knobs.limit_step_bytes, step);
     hak_store_relaxed(&hak_knobs.limit_hard_bytes,
-                      hak_excess(may_have, reserve / RESERVE_HARD_PART));
+                      hak_excess(may_have, reserve / RESERVE_HARD_DIVISOR));
     hak_store_relaxed(&hak_knobs.limit_soft_bytes, hak_excess(may_have, reserve));
     hak_store_relaxed(&hak_knobs.is_tight, room < limit / part);
     hak_store_relaxed(&hak_knobs.limit_bytes, limit);
@@ -132,7 +132,7 @@ static void limit_mark(const hak_footprint_t *has, size_t held, bool is_new) {
     size_t soft = hak_load_relaxed(&hak_knobs.limit_soft_bytes), next = SIZE_MAX;
     if (soft != SIZE_MAX) {
         bool is_over = hak_load_relaxed(&hak_limit.press_bytes) != 0;
-        size_t over = hak_load_relaxed(&hak_limit.grain_bytes) / GRAIN_OVER_PART;
+        size_t over = hak_load_relaxed(&hak_limit.grain_bytes) / GRAIN_OVER_DIVISOR;
         size_t due = held + (is_over ? over : hak_load_relaxed(&hak_limit.allow_bytes));
         due = is_new ? due : hak_least(due, hak_load_relaxed(&hak_limit.due_bytes));
         hak_store_relaxed(&hak_limit.due_bytes, due);
@@ -169,7 +169,7 @@ static size_t limit_press(size_t held, size_t ahead) {
                                  .is_urgent = true};
     size_t given = limit_order(&order), grain = hak_load_relaxed(&hak_limit.grain_bytes);
     bool is_enough = given >= order.wanted_bytes;
-    hak_store_relaxed(&hak_limit.press_bytes, is_enough ? 0 : held + grain / GRAIN_OVER_PART);
+    hak_store_relaxed(&hak_limit.press_bytes, is_enough ? 0 : held + grain / GRAIN_OVER_DIVISOR);
     (void)hak_add_relaxed(&hak_event_flush_round, !is_enough); /* they have given by then */
     return given;
 }

@@ -123,7 +123,8 @@ static bool reclaim_may_help(unsigned attempt, size_t bytes) {
     hak_span_stats_t span;
     hak_span_stats(&span);
     size_t unmappable = hak_large_unmappable() + (attempt == 0 ? span.mapped_bytes : 0);
-    void *page = (void *)hak_align_up(hak_pagemap_base(), hak_os_page_bytes()); /* of 512 KiB */
+    void *page = (void *)hak_align_up(hak_pagemap_base(),
+                                      hak_os_page_bytes()); /* inside the zero leaf, 512 KiB */
     return bytes <= unmappable || hak_os_may_map(bytes - unmappable) || hak_os_lacks_mappings(page);
 }
 

@@ -18,16 +18,16 @@
 #include "reclaim/reclaim.h"
 
 enum {
-    PURGE_LEAST_PART = 2, /* of a slab free; less is not worth the calls and the huge pages */
+    PURGE_LEAST_DIVISOR = 2, /* of a slab free; less is not worth the calls and the huge pages */
     PURGE_MOST_WORK = 256 * HAK_SLAB_CALL_WORK, /* per call: a millisecond or two */
     PEAK_LEAST_PAGES = 4,
-    PEAK_SPANS_PART = 16, /* of all spans */
-    PEAK_LOOK_WORK = 8,   /* a walk of a bitmap */
+    PEAK_SPANS_DIVISOR = 16, /* of all spans */
+    PEAK_LOOK_WORK = 8,      /* a walk of a bitmap */
     PEAK_REFUSED_MOST = 8,
     DECAY_SECTION_WORK = 8 * HAK_SLAB_CALL_WORK,
     DECAY_STEP_OWNERS = 4,
-    DECAY_REGRET_PART = 4,  /* of the purged slabs needed again: regretted */
-    DECAY_BACKOFF_MOST = 6, /* doublings of the pause */
+    DECAY_REGRET_DIVISOR = 4, /* of the purged slabs needed again: regretted */
+    DECAY_BACKOFF_MOST = 6,   /* doublings of the pause */
 };
 
 HAK_LOCKED_STATE size_t hak_slabs_given_back;
@@ -35,7 +35,7 @@ HAK_LOCKED_STATE hak_owner_t *hak_slabs_decay_cursor; /* [atomic] visited last *
 
 static bool slab_is_worth_it(const hak_slab_t *slab) {
     size_t free_bytes = (size_t)slab->free_count * slab->block_bytes;
-    return free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / PURGE_LEAST_PART;
+    return free_bytes >= (size_t)slab->units * HAK_UNIT_BYTES / PURGE_LEAST_DIVISOR;
 }
 
 /* --- at once ---------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static void owner_take(hak_owner_t *owner, void *context) {
 size_t hak_slabs_give_back(size_t bytes, bool is_all) {
     hak_span_stats_t spans;
     hak_span_stats(&spans);
-    size_t most = spans.in_use_bytes / PEAK_SPANS_PART;
+    size_t most = spans.in_use_bytes / PEAK_SPANS_DIVISOR;
     most -= hak_least(most, hak_load_relaxed(&hak_slabs_given_back));
     hak_slabs_order_t order = {.wanted = is_all ? bytes : hak_least(bytes, most),
                                .is_all = is_all,
@@ -126,7 +126,7 @@ static uint32_t slab_decay(hak_purge_pass_t *pass, hak_slab_t *slab) {
 }
 
 static void pass_end(hak_purge_pass_t *pass, uint64_t now) {
-    bool is_regretted = pass->regretted > HAK_SLAB_SECTION + pass->purged / DECAY_REGRET_PART;
+    bool is_regretted = pass->regretted > HAK_SLAB_SECTION + pass->purged / DECAY_REGRET_DIVISOR;
     pass->backoff = (uint8_t)hak_regret_backoff(pass->backoff, is_regretted, DECAY_BACKOFF_MOST);
     pass->number++;
     pass->purged /= 2; /* earlier passes count, but less and less */

@@ -11,7 +11,7 @@
  *   less                              decays: the least unused in a window was not needed, so it is
  *                                     purged at the end of the window, down to
  *
- *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_PART), and at most the bound,
+ *     idle = max(retain_idle_bytes, in use / TARGET_IDLE_DIVISOR), and at most the bound,
  *
  * but only if that is more than TARGET_STEP_TIMES the amplitude of unused units in the window.
  * Where the learner (learner.h) found a keep time that costs less than this window, units decay to
@@ -41,9 +41,9 @@
 #include "reclaim/slabs.h"
 
 enum {
-    TARGET_IDLE_PART = 32,       /* of the memory in use, exempt (docs/experiments/0023-decay.md) */
+    TARGET_IDLE_DIVISOR = 32,    /* of the memory in use, exempt (docs/experiments/0023-decay.md) */
     TARGET_STEP_BYTES = 1 << 20, /* less is not worth the calls */
-    TARGET_RETRY_PART = 4,       /* of refused bytes, freed since: the kernel is asked again */
+    TARGET_RETRY_DIVISOR = 4,    /* of refused bytes, freed since: the kernel is asked again */
     TARGET_STEP_TIMES = 2,       /* the next peak may need the amplitude */
     CACHE_SHARE = 8,             /* of huge blocks in use, kept of freed ones at any time */
     CACHE_LEAST_TIMES = 5,       /* of huge_cache, kept for a while even if nothing is in use */
@@ -68,7 +68,7 @@ HAK_LOCKED_STATE size_t hak_target_retry_above_bytes;
 HAK_LOCKED_STATE size_t hak_target_cut_low_bytes = SIZE_MAX;
 
 static size_t idle_bytes(size_t in_use_bytes) {
-    return hak_most(in_use_bytes / TARGET_IDLE_PART,
+    return hak_most(in_use_bytes / TARGET_IDLE_DIVISOR,
                     hak_load_relaxed(&hak_knobs.retain_idle_bytes));
 }
 
@@ -100,10 +100,10 @@ static bool spans_exceed(const hak_pool_t *pool, size_t bound, uint64_t now) {
 }
 
 enum {
-    REGRET_PART = 4,  /* of the units purged in a window, wanted again: regretted */
-    REGRET_LEAST = 4, /* units: a few happen by chance */
-    REGRET_UP = 25,   /* percent of the bound, for each such window */
-    REGRET_DOWN = 4,  /* for each other one */
+    REGRET_DIVISOR = 4, /* of the units purged in a window, wanted again: regretted */
+    REGRET_LEAST = 4,   /* units: a few happen by chance */
+    REGRET_UP = 25,     /* percent of the bound, for each such window */
+    REGRET_DOWN = 4,    /* for each other one */
     REGRET_MOST = 100,
 };
 
@@ -118,7 +118,7 @@ static void regret_learn(void) {
     purged = hak_regret_growth(&hak_target_purged_units, purged);
     again = hak_regret_growth(&hak_target_refaulted_units, again);
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    percent = learns && again > hak_most(purged / REGRET_PART, REGRET_LEAST)
+    percent = learns && again > hak_most(purged / REGRET_DIVISOR, REGRET_LEAST)
                   ? hak_least(percent + REGRET_UP, REGRET_MOST)
                   : hak_excess(percent, REGRET_DOWN);
     hak_store_relaxed(&hak_knobs.retain_learned_percent, percent);
@@ -157,7 +157,7 @@ size_t hak_target_purge(hak_purge_plan_t *plan, size_t unused_bytes) {
     size_t given_back = hak_span_purge_by(plan);
     if (given_back == 0 && plan->is_refused) {
         hak_store_relaxed(&hak_target_retry_above_bytes,
-                          unused_bytes + unused_bytes / TARGET_RETRY_PART);
+                          unused_bytes + unused_bytes / TARGET_RETRY_DIVISOR);
         hak_store_relaxed(&hak_target_retry_at_ns, now + TARGET_RETRY_NS);
     }
     return given_back;

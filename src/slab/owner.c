@@ -3,9 +3,9 @@
  * Owners of slabs: about one per CPU that the process may use, shared by threads. With an owner
  * each, every thread would keep slabs of every class it uses.
  *
- * Nobody waits for an owner. A thread whose home stays locked for longer than a section lasts (its
- * holder was preempted) moves to another owner; its frees to the old home become remote. So threads
- * that run at the same time end up at different owners. */
+ * Nobody waits for an owner but while all are locked. A thread whose home stays locked for longer
+ * than a section lasts (its holder was preempted) moves to another owner; its frees to the old home
+ * become remote. So threads that run at the same time end up at different owners. */
 #include "os/os.h"
 #include "slab/remote.h"
 #include "slab/slab_inl.h"

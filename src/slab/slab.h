@@ -4,7 +4,7 @@
  *
  *   block states    fresh (never carved) -> in use -> free -> in use ...
  *   places of a free block: a bin of a tcache, a mark in the slab's remote bitmap (the slab counts
- *   these as in use); a mark in its own bitmap.
+ *   these as in use); a mark in its own bitmap; hardened: a slot of a quarantine.
  *
  * Slab states, changed by the owner only:
  *   CURRENT   the slab its owner refills class `sc` from; in no list

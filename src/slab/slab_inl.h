@@ -4,6 +4,7 @@
 #ifndef HAK_SLAB_SLAB_INL_H
 #define HAK_SLAB_SLAB_INL_H
 
+#include "os/cpu.h"
 #include "slab/harden.h"
 #include "slab/slab.h"
 
@@ -115,7 +116,7 @@ HAK_INLINE bool hak_slab_mark(const hak_slab_t *slab, uint32_t index, uint32_t c
 HAK_INLINE bool hak_slab_mark_one(const hak_slab_t *slab, uint32_t index) {
     uint64_t *word = &slab->bits[index / 64];
     uint64_t bits = *word;
-    bool was_set = hak_set_bit(&bits, index);
+    bool was_set = hak_cpu_set_bit(&bits, index);
     *word = bits;
     return !was_set;
 }

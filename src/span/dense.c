@@ -10,7 +10,7 @@
 #include "os/optional.h"
 
 enum {
-    DENSE_PART = 8, /* all but a part of a dense sample is written to */
+    DENSE_DIVISOR = 8, /* all but a part of a dense sample is written to */
     BET_MOST = 8,
     WAIT = 1,
     SAMPLE_PAGES = 16,
@@ -49,9 +49,9 @@ void hak_dense_sample(hak_dense_t *dense, const char *base, size_t bytes) {
         return;
     }
     bool learns = hak_load_relaxed(&hak_knobs.learn) == HAK_LEARN_ON;
-    size_t untouched = SAMPLE_PAGES / DENSE_PART; /* with more of them it is not dense */
+    size_t untouched = SAMPLE_PAGES / DENSE_DIVISOR; /* with more of them it is not dense */
     size_t written = learns ? written_unless(base, bytes, SAMPLE_PAGES, untouched) : SIZE_MAX;
-    bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_PART;
+    bool is_dense = written <= bytes && written >= bytes - bytes / DENSE_DIVISOR;
     size_t next = hak_most(2u * hak_load_relaxed(&dense->bet), 1);
     uint8_t bet = is_dense ? (uint8_t)hak_least(next, BET_MOST) : 0;
     hak_store_relaxed(&dense->bet, bet);

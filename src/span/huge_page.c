@@ -28,8 +28,8 @@ enum {
      * machine whose host took the unused memory back (docs/experiments/0108-dear-huge-pages.md). */
     HUGE_PAGE_SLOW_NS = 2000000,
     /* This many in a row begin a pause: three of ten lose their CPU on a busy machine, and 0.2 ms
-     * may lie across a tick of the coarse clock. Exact clocks may be calls that sandboxes refuse.
-     */
+     * may lie across a tick of the coarse clock. The exact clock may be a
+     * system call, which a sandbox may forbid. */
     HUGE_PAGE_SLOW_RUN = 4,
     HUGE_PAGE_PAUSE = 64, /* ranges with small OS pages, until one is huge, as a probe */
 };

@@ -79,7 +79,7 @@ static uint64_t bin_step_bytes(void) {
 
 /* Threads a CPU from which on bins begin with so many bytes. */
 static uint64_t bins_begin_less_threads(uint64_t initial_bytes) {
-    return hak_knobs.cache_bytes * BUDGET_SHARE_TIMES / (INITIAL_PART * initial_bytes);
+    return hak_knobs.cache_bytes * BUDGET_SHARE_TIMES / (INITIAL_DIVISOR * initial_bytes);
 }
 
 /* The part of a tcache that lies apart. */

@@ -66,7 +66,7 @@
     X(retain_percent, hak_knobs.retain_percent)                                                    \
     X(retain_learned_percent, REGRET_MOST)                                                         \
     X(retain_idle_bytes, hak_knobs.retain_idle_bytes)                                              \
-    X(retain_idle_part, TARGET_IDLE_PART)                                                          \
+    X(retain_idle_part, TARGET_IDLE_DIVISOR)                                                       \
     X(retain_step_bytes, TARGET_STEP_BYTES)                                                        \
     X(retain_step_times, TARGET_STEP_TIMES)                                                        \
     X(purge_delay_ns, HAK_WINDOW_NS + HAK_EVENT_STEP_NS)                                           \
@@ -80,7 +80,7 @@
     X(keep_lock_ns, LOCK_NS)                                                                       \
     X(slab_purge_pause_ns, HAK_WINDOW_NS)                                                          \
     X(slab_purge_pause_most_ns, HAK_WINDOW_NS << DECAY_BACKOFF_MOST)                               \
-    X(slab_purge_least_part, PURGE_LEAST_PART)                                                     \
+    X(slab_purge_least_part, PURGE_LEAST_DIVISOR)                                                  \
     X(slab_purge_refused_rounds, UINT8_MAX + 1)                                                    \
     X(slab_purge_refused_ns, (UINT8_MAX + 1) * HAK_WINDOW_NS)                                      \
     X(slab_purge_refused_calls, PURGE_REFUSED_MOST)                                                \
@@ -158,7 +158,7 @@
     X(peak_part, PEAK_SHARE)                                                                       \
     X(peak_slabs, PURGE_MOST_WORK)                                                                 \
     X(peak_calls, PURGE_MOST_WORK / HAK_SLAB_CALL_WORK)                                            \
-    X(peak_slabs_part, PEAK_SPANS_PART)                                                            \
+    X(peak_slabs_part, PEAK_SPANS_DIVISOR)                                                         \
     X(peak_window_ns, HAK_WINDOW_NS)                                                               \
     X(slab_purge_slabs, PURGE_MOST_WORK)                                                           \
     X(slab_purge_calls, PURGE_MOST_WORK / HAK_SLAB_CALL_WORK)                                      \
@@ -170,9 +170,9 @@
     X(purge_splits, PURGE_SPLITS)                                                                  \
     X(cgroup_least_bytes, READ_LEAST)                                                              \
     X(cgroup_looks_of_a_second, 1000000000 / READ_OVER_NS)                                         \
-    X(cgroup_near_part, NEAR_PART)                                                                 \
-    X(cgroup_far_part, FAR_PART)                                                                   \
-    X(cgroup_grain_part, GRAIN_PART)                                                               \
+    X(cgroup_near_part, NEAR_DIVISOR)                                                              \
+    X(cgroup_far_part, FAR_DIVISOR)                                                                \
+    X(cgroup_grain_part, GRAIN_DIVISOR)                                                            \
     X(cgroup_grain_least_bytes, GRAIN_LEAST)                                                       \
     X(cgroup_grain_most_bytes, GRAIN_MOST)                                                         \
     X(cgroup_reserve_most_bytes, RESERVE_MOST)                                                     \
@@ -183,7 +183,7 @@
     X(kept_table, KEPT_TABLE)                                                                      \
     X(cgroup_call_bytes, LIMIT_MOST)                                                               \
     X(cgroup_step_bytes, STEP_LEAST)                                                               \
-    X(cgroup_step_part, STEP_PART)                                                                 \
+    X(cgroup_step_part, STEP_DIVISOR)                                                              \
     X(room_retry_ns, TARGET_RETRY_NS)                                                              \
     X(search_steps, SEARCH_LEAST_STEPS)                                                            \
     X(search_period_steps, SEARCH_PERIOD_STEPS)                                                    \

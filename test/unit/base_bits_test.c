@@ -2,6 +2,7 @@
  *
  * Every function of base/bits.h against the slow truth. */
 #include "base/bits.h"
+#include "os/cpu.h"
 #include "unit/unit.h"
 
 UNIT_TEST(is_pow2_of_every_small_number_is_right) {
@@ -157,8 +158,8 @@ UNIT_TEST(set_bit_sets_that_bit_and_tells_its_value) {
     uint64_t seed = 5;
     for (unsigned i = 0; i < 640; i++) {
         uint64_t before = some_bits(i, &seed), word = before;
-        assert_int_equal(hak_set_bit(&word, i), before >> i % 64 & 1);
+        assert_int_equal(hak_cpu_set_bit(&word, i), before >> i % 64 & 1);
         assert_int_equal(word, before | 1ull << i % 64);
-        assert_true(hak_set_bit(&word, i));
+        assert_true(hak_cpu_set_bit(&word, i));
     }
 }
