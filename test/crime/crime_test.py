@@ -46,7 +46,7 @@ def judge_one(program, emulator, words, text):
     expected, name = pattern(text, crimes.advice(text)), "SIGABRT"
     if text.startswith("SIGSEGV"):
         name, text = "SIGSEGV", text.removeprefix("SIGSEGV").lstrip()
-        expected = text and pattern(text, "") + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*" + HINT
+        expected = text and pattern(text, "") + r"hakmem:   accessed by thread \d+:\n(hakmem:     #.*\n)*" + re.escape(HINT)
     if result.returncode != -getattr(signal, name):
         return f"ended with {result.returncode}, not by {name}; {result.stdout}{result.stderr}"
     if not re.fullmatch(expected, result.stderr):

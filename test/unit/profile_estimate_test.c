@@ -76,8 +76,9 @@ static void check_load(const load_t *load) {
     double bound = 0.01 * root_of((double)RUNS / (double)runs);
     UNIT_EXPECT(sum > expected * (1 - bound) && sum < expected * (1 + bound), "%s: %g for %g",
                 load->name, sum, expected);
-    UNIT_EXPECT(within * 100 >= runs * 92 && within * 100 <= runs * 99, "%s: %u of %u", load->name,
-                within, runs);
+    bool are_few = runs < RUNS; /* then all may lie within, in one case of ten */
+    UNIT_EXPECT(within * 100 >= runs * 92 && (are_few || within * 100 <= runs * 99), "%s: %u of %u",
+                load->name, within, runs);
     hak_os_fault_clear();
     finish();
 }

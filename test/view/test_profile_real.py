@@ -144,14 +144,15 @@ def test_process_without_any_option_is_sampled(view, waiting, tmp_path):
     assert not profile_command.read(observer.find(str(waiting.pid))).found.is_on
 
 
-def test_process_that_sleeps_is_sampled_once_it_works(view, leaking):
+def test_process_that_sleeps_is_sampled_when_it_is_asked_at_work(view, leaking):
     idle = view("profile", "--seconds", "0", leaking.pid)
     assert idle.returncode != 0 and idle.stderr.count("\n") == 1, idle
-    assert "all its threads sleep" in idle.stderr, idle
+    assert "the request was taken back: all its threads sleep" in idle.stderr, idle
     with fed(leaking):
-        while not profile_command.read(observer.find(str(leaking.pid))).found.is_on:
-            time.sleep(0.02)  # the request stayed
-        assert view("profile", "--seconds", "0", leaking.pid).returncode == 0
+        time.sleep(0.5)
+        assert not profile_command.read(observer.find(str(leaking.pid))).found.is_on
+        done = view("profile", "--leaks", "--rate", "16k", "--seconds", "1", leaking.pid, width=150, timeout=120)
+        assert done.returncode == 0 and "leak_record at leaky.c:" in done.stdout, done
 
 
 def test_sandboxed_service_is_left_alone_and_outlives_the_tool(tmp_path, refuses):
