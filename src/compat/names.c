@@ -116,7 +116,7 @@ const hak_je_row_t *hak_je_row_find(const size_t *mib, size_t length,
     }
     memcpy(part, mib, length * sizeof *mib); /* perhaps misaligned */
     size_t found = part[length - 1];
-    const hak_je_row_t *row = &hak_je_rows[found];
+    const hak_je_row_t *row = &hak_je_rows[hak_least(found, NAME_ROWS)];
     if (found >= NAME_ROWS || name_part(row, length - 1, &bytes) == NULL ||
         name_part(row, length, &bytes) != NULL) {
         return NULL;
