@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import core_file
@@ -219,10 +220,13 @@ def bad(observer, program):
         assert status == 1 and out == "" and error.startswith(f"hakmem-observe: tell: {said}") and error.count("\n") == 1, (words, error)
     refused(observer, "there is no process 2147483647; the command ps lists those on hakmem", "tell", 2147483647, "trim")
     with subprocess.Popen(["sleep", "600"], env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as other:
-        Path(f"/proc/{other.pid}/maps").read_text()
-        status, _, error = observe(observer, "tell", other.pid, "trim")
-        assert status == 1 and "does not use hakmem; start it by hakmem run" in error and error.count("\n") == 1, error
-        other.kill()
+        try:
+            while Path(f"/proc/{other.pid}/comm").read_text() != "sleep\n":  # nobody may read it in the middle of its exec
+                time.sleep(0.001)
+            status, _, error = observe(observer, "tell", other.pid, "trim")
+        finally:
+            other.kill()
+    assert status == 1 and "does not use hakmem; start it by hakmem run" in error and error.count("\n") == 1, error
     with tempfile.TemporaryDirectory() as folder:
         core = Path(folder, "core")
         core_file.write(program.pid, core)
