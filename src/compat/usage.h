@@ -18,8 +18,8 @@ enum { HAK_JE_BINS = 39, HAK_JE_LEXTENTS = 196 };
 size_t hak_je_bin_bytes(unsigned bin);
 size_t hak_lextent_bytes(unsigned lextent);
 uint32_t hak_je_bin_regions(unsigned bin);
-unsigned
-hak_je_bin_of_class(unsigned sc); /* HAK_JE_BINS or more: the class is no small one of theirs */
+/* HAK_JE_BINS or more: the class is no small one of theirs. */
+unsigned hak_je_bin_of_class(unsigned sc);
 
 typedef struct hak_je_bin_figures {
     uint64_t curregs, curslabs, nonfull_slabs; /* in the order of HAK_JE_CURREGS ... */

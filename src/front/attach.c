@@ -11,8 +11,7 @@
 
 HAK_LOCKED_STATE uint32_t hak_tcache_count;        /* [lock REGISTRY] */
 HAK_LOCKED_STATE hak_tcache_t *hak_unused_tcaches; /* [lock REGISTRY] newest first */
-HAK_LOCKED_STATE uint32_t
-    hak_tcache_search_count; /* [lock REGISTRY] searches from so many tcaches on */
+HAK_LOCKED_STATE uint32_t hak_tcache_search_count; /* [lock REGISTRY] searches from so many on */
 
 HAK_LOCKED_STATE hak_tcache_group_t *hak_tcache_group; /* [lock REGISTRY] the one in use */
 HAK_LOCKED_STATE unsigned hak_tcache_group_left;       /* [lock REGISTRY] tcaches left in it */

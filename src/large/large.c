@@ -16,7 +16,7 @@ typedef struct hak_large {
     uint8_t units;   /* [atomic] only the block's user may change it, by resize */
     bool is_fresh;   /* of its user: it began as untouched small OS pages, and was not resized */
     bool is_guarded; /* of its user: guarded.h */
-    uint8_t tail;    /* of its user: in TAIL_GRAIN: memory behind the bytes asked for */
+    uint8_t tail;    /* of its user: TAIL_GRAINs of memory behind the bytes asked for */
 } hak_large_t;
 
 _Static_assert(sizeof(hak_large_t) <= HAK_UNIT_RECORD_BYTES, "a large record fits");
@@ -53,11 +53,11 @@ static hak_dense_t *large_use(unsigned units) {
 /* From here on realloc moves pages; a copy of less is cheaper than the system calls. */
 enum { LARGE_MOVE_MIN_BYTES = 128 << 10 };
 
-/* A tail is counted in bytes that make its size fit a byte; all may hold a part of a limit. */
+/* docs/experiments/0156-dirty-tails-near-a-limit.md */
 enum {
-    TAIL_GRAIN = 512,
-    TAIL_DIVISOR = 16
-}; /* docs/experiments/0156-dirty-tails-near-a-limit.md */
+    TAIL_GRAIN = 512,  /* bytes; a tail's number of them fits a byte */
+    TAIL_DIVISOR = 16, /* of a limit: what all tails may hold */
+};
 HAK_LOCKED_STATE size_t hak_large_tail_grains; /* [atomic] of all records: of blocks in use */
 
 void hak_large_reclaim(size_t bytes) {
@@ -115,10 +115,11 @@ hak_large_result_t hak_large_alloc(hak_partition_t partition, size_t bytes, size
     hak_span_touch(span.base);
     result.block = span.base;
     result.is_zero = span.is_zero;
+    size_t limit = hak_load_relaxed(&hak_knobs.limit_bytes);
     if (span.is_zero) { /* clean units: the footprint may grow */
         hak_large_reclaim(0);
-    } else if (HAK_UNLIKELY(hak_load_relaxed(&hak_knobs.limit_bytes) != 0)) {
-        large_bound_tail(record, span.base, bytes, hak_load_relaxed(&hak_knobs.limit_bytes));
+    } else if (HAK_UNLIKELY(limit != 0)) {
+        large_bound_tail(record, span.base, bytes, limit);
     }
     return result;
 }
